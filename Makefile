@@ -1,0 +1,48 @@
+# Every target sets up what it needs. PYTHON picks the interpreter that makes the environments.
+PYTHON ?= python3
+VENV := .venv
+PEERS := .venv-peers
+BIN := $(VENV)/bin
+
+.PHONY: help demo test lint format peers snelson bench-collapsed clean
+
+help: ## Show the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tightgp needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+demo: $(VENV)/.ready ## Fit the exact GP and every bound to generated data; a table and a figure
+	$(BIN)/python -m tightgp.demo
+
+test: $(VENV)/.ready ## Run the tests
+	$(BIN)/pytest
+
+lint: $(VENV)/.ready ## Check format, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/.ready ## Format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+snelson: $(VENV)/.ready ## The paper's first figure and hyperparameter table (needs TIGHTGP_DATA)
+	$(BIN)/python -m experiments.snelson
+
+$(PEERS)/.ready: benchmarks/peers.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
+	touch $@
+
+peers: $(PEERS)/.ready ## Install GPyTorch and GPflow in an environment of their own
+
+bench-collapsed: $(VENV)/.ready $(PEERS)/.ready ## Collapsed bound: time against the peers, peak memory at a million rows
+	$(BIN)/python -m benchmarks.collapsed --peers $(PEERS)/bin/python
+
+clean: ## Remove environments and caches
+	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis

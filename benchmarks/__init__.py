@@ -1,0 +1,1 @@
+"""Benchmarks against peers and limits measured in the same run."""

@@ -1,0 +1,44 @@
+"""tightgp: sparse Gaussian processes with tight evidence bounds, on JAX."""
+
+import os as _os
+
+import jax as _jax
+
+if _os.environ.get("TIGHTGP_X64", "1") != "0":
+    _jax.config.update("jax_enable_x64", True)
+
+from tightgp import inducing, kernels, means, parameters, priors
+from tightgp.conditionals import Block, Conditional, PowerEP
+from tightgp.data import Dataset
+from tightgp.diagnosis import NumericalError
+from tightgp.evidence import EvidenceBracket
+from tightgp.models import SGPR, ExactGP
+from tightgp.parameters import assign, freeze, named_parameters, unfreeze, with_priors
+from tightgp.posterior import Posterior
+from tightgp.training import FitResult, fit
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "SGPR",
+    "Block",
+    "Conditional",
+    "Dataset",
+    "EvidenceBracket",
+    "ExactGP",
+    "FitResult",
+    "NumericalError",
+    "Posterior",
+    "PowerEP",
+    "assign",
+    "fit",
+    "freeze",
+    "inducing",
+    "kernels",
+    "means",
+    "named_parameters",
+    "parameters",
+    "priors",
+    "unfreeze",
+    "with_priors",
+]

@@ -1,0 +1,81 @@
+"""Checks of what a user passes. Each failure is a ValueError: the argument, what was wrong, what would be right."""
+
+import jax
+import numpy as np
+
+
+def floats(name: str, value, dtype=None) -> np.ndarray | jax.Array:
+    """``value`` as a floating-point array, untouched where it is one already."""
+    if isinstance(value, jax.Array) and jax.numpy.issubdtype(value.dtype, np.floating):
+        array: np.ndarray | jax.Array = value
+    else:
+        try:
+            array = np.asarray(value)
+            if array.dtype.kind in "biu":
+                array = array.astype(dtype or np.float64)
+            elif array.dtype.kind != "f":
+                array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} must be an array of numbers, got {type(value).__name__}") from None
+    if array.dtype not in (np.float32, np.float64):
+        raise ValueError(f"{name} has dtype {array.dtype}; use float64 or float32")
+    return array
+
+
+def finite(name: str, array) -> None:
+    """Refuse NaN and infinities, naming the first row that has one."""
+    bad = ~np.isfinite(np.asarray(array))
+    if bad.any():
+        rows = np.unique(np.nonzero(bad)[0]) if bad.ndim else np.array([0])
+        shown = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
+        raise ValueError(
+            f"{name} has NaN or infinite values in {len(rows)} row(s): {shown}; remove or impute these rows"
+        )
+
+
+def matrix(name: str, value, columns: int | None = None) -> np.ndarray | jax.Array:
+    """A finite, non-empty two-dimensional array, with ``columns`` columns where that is given."""
+    array = floats(name, value)
+    if array.ndim != 2:
+        hint = f"; for one input column pass {name}[:, None]" if array.ndim == 1 else ""
+        raise ValueError(f"{name} must have shape (rows, columns), got {array.shape}{hint}")
+    if array.shape[0] == 0 or array.shape[1] == 0:
+        raise ValueError(f"{name} is empty (shape {array.shape}); it needs at least one row and one column")
+    if columns is not None and array.shape[1] != columns:
+        raise ValueError(f"{name} has {array.shape[1]} column(s) where {columns} are expected")
+    finite(name, array)
+    return array
+
+
+def same_dtype(name: str, array, other_name: str, other) -> None:
+    """Refuse two arrays of different precision: silent promotion hides a factor of two in time and memory."""
+    if array.dtype != other.dtype:
+        raise ValueError(
+            f"{name} has dtype {array.dtype} but {other_name} has {other.dtype}; "
+            f"use one of them for both, e.g. {name}.astype('{other.dtype}')"
+        )
+
+
+def positive(name: str, value, floor: float = 0.0) -> np.ndarray | jax.Array:
+    """Finite numbers above ``floor``."""
+    array = floats(name, value)
+    host = np.asarray(array)
+    if host.size == 0 or not np.all(np.isfinite(host)) or np.any(host <= floor):
+        above = "positive" if floor == 0 else f"above its floor {floor:g}"
+        raise ValueError(f"{name} must be {above} and finite, got {np.array2string(host, threshold=8)}")
+    return array
+
+
+def count(name: str, value, most: int | None = None, most_is: str = "") -> int:
+    """A whole number from 1 to ``most``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+    if most is not None and value > most:
+        raise ValueError(f"{name}={value} is more than {most_is} ({most}); use at most {most}")
+    return int(value)
+
+
+def choice(name: str, value, allowed) -> None:
+    """One of a few words."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}")

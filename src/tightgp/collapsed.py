@@ -1,0 +1,54 @@
+"""What follows from the sums of one data pass: the collapsed bound, the upper bound, the optimal q(u)."""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from tightgp import linalg
+from tightgp.conditionals import Conditional
+from tightgp.statistics import Statistics
+
+_LOG_2PI = math.log(2 * math.pi)
+
+
+def _factor_B(S, scale=1.0):
+    """The factor of ``I + S/scale``, which needs no jitter: it is never below the identity."""
+    return linalg.factorise(jnp.eye(len(S), dtype=S.dtype) + S / scale, jitter=0.0)
+
+
+def _gaussian(stats: Statistics, count: int, logdet, quadratic):
+    outputs = stats.b.shape[1]
+    return -0.5 * (outputs * (count * _LOG_2PI + stats.log_noise + logdet) + quadratic)
+
+
+def lower_bound(stats: Statistics, structure: Conditional, count: int) -> Float[Array, ""]:
+    """The collapsed objective (maths 2.1, 2.2): ``log N(y | m, Q + σ²I) − ½PΦ``, in total nats."""
+    B = _factor_B(stats.S)
+    logdet, explained = linalg.logdet_quadratic(B.matrix, stats.b, jax.lax.stop_gradient(B.inverse))
+    penalty = structure.penalty(stats.penalty, count)
+    return _gaussian(stats, count, logdet + penalty, stats.yy - explained)
+
+
+def upper_bound(stats: Statistics, count: int) -> Float[Array, ""]:
+    """Titsias' upper bound on the log evidence (maths 9.1), from the sums of a variational structure."""
+    inflated = 1 + stats.excess
+    logdet = -2 * jnp.sum(jnp.log(jnp.diagonal(_factor_B(stats.S).inverse)))
+    c = _factor_B(stats.S, inflated).inverse @ stats.b
+    quadratic = (stats.yy - jnp.sum(c * c) / inflated) / inflated
+    return _gaussian(stats, count, logdet, quadratic)
+
+
+class WhitenedGaussian(NamedTuple):
+    """``q(w) = N(mean, RᵀR)`` over whitened inducing variables ``u = L w``."""
+
+    mean: Float[Array, "m p"]
+    R: Float[Array, "m m"]
+
+
+def optimal_q(stats: Statistics) -> WhitenedGaussian:
+    """The optimal q(w) (maths 2.3): ``N(B⁻¹b, B⁻¹)``."""
+    R = _factor_B(stats.S).inverse
+    return WhitenedGaussian(R.T @ (R @ stats.b), R)

@@ -1,0 +1,159 @@
+"""The structures of V in ``q(f|u) = N(Kfu Kuu⁻¹u, D^½ V D^½)``: one table row a bound (maths 1.4, 2.2).
+
+Everything here is in units of the noise: rows of ``A = L⁻¹Kuf``, the kernel and the targets arrive divided by
+the noise standard deviation, so ``R = D/σ²`` and a bound is a function of ``R`` alone. With ``r`` its diagonal:
+
+=============  ======================  =================  ====================================
+structure      penalty Φ               noise seen by q(u)  reference
+=============  ======================  =================  ====================================
+standard       Σ r_i                   1                  Titsias 2009
+spherical      N log1p(mean r)         1                  Artemev, Burt & van der Wilk 2021
+diagonal       Σ log1p(r_i)            1                  Titsias 2025
+block          Σ log|I + R_bb|         1                  Bui & Titsias 2025
+PowerEP(α)     Σ log1p(α r_i)/α        1 + α r_i          Bui, Yan & Turner 2017; α = 1 is FITC
+PowerEP, block Σ log|I + α R_bb|/α     I + α R_bb         α = 1 is PITC
+=============  ======================  =================  ====================================
+
+The penalty of Power EP already holds the log determinant of its own noise.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from tightgp import checks, linalg
+
+PARTITIONS = ("locality", "rows", "random")
+
+
+class Local(NamedTuple):
+    """What a chunk of rows gives: rows and targets as q(u) sees them, and sums over its points."""
+
+    A: Float[Array, "n m"]
+    y: Float[Array, "n p"]
+    penalty: Float[Array, ""]
+    excess: Float[Array, ""]
+    clamped: Float[Array, ""]
+
+
+@dataclass(frozen=True)
+class Conditional:
+    """One row of the table: ``penalty = log1p(curvature·r)/curvature``, noise ``1 + inflation·r``.
+
+    ``pooled`` shares one v among all rows; ``size`` rows of a block share a full V. ``metric`` fixes the
+    lengthscales by which neighbours are told apart; None takes the kernel's.
+    """
+
+    name: str
+    curvature: float = 0.0
+    inflation: float = 0.0
+    pooled: bool = False
+    size: int = 1
+    partition: str = "rows"
+    metric: tuple[float, ...] | None = None
+    seed: int = 0
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the objective is a lower bound on the evidence (Power EP's is not)."""
+        return self.inflation == 0.0
+
+    def local(self, A: Float[Array, "n m"], k: Float[Array, "..."], y: Float[Array, "n p"]) -> Local:
+        """A chunk's contribution, from its whitened rows, its prior (co)variances and its targets."""
+        if self.size == 1:
+            return self._local_rows(A, k, y)
+        return self._local_blocks(A, k, y)
+
+    def _local_rows(self, A, k, y):
+        r, clamped = _clamp(k - jnp.sum(A * A, axis=1))
+        penalty = jnp.log1p(self.curvature * r) / self.curvature if self.curvature and not self.pooled else r
+        if self.inflation:
+            s = jax.lax.rsqrt(1 + self.inflation * r)[:, None]
+            A, y = A * s, y * s
+        return Local(A, y, jnp.sum(penalty), jnp.sum(r), clamped)
+
+    def _local_blocks(self, A, k, y):
+        R, clamped = block_residuals(A, k, self.size)
+        eye = jnp.eye(self.size, dtype=A.dtype)
+        penalty = linalg.log_determinants(eye + self.curvature * R) / self.curvature
+        if self.inflation:
+            W = linalg.inverse_roots(eye + self.inflation * R)
+            A, y = (jnp.einsum("bij,bjm->bim", W, a.reshape(len(R), self.size, -1)).reshape(a.shape) for a in (A, y))
+        excess = jnp.sum(jnp.diagonal(R, axis1=1, axis2=2))
+        return Local(A, y, jnp.sum(penalty), excess, clamped)
+
+    def penalty(self, total: Float[Array, ""], count: int) -> Float[Array, ""]:
+        """Φ from the sum over all rows."""
+        if not self.pooled:
+            return total
+        return count * jnp.log1p(self.curvature * total / count) / self.curvature
+
+    def optimal_V(
+        self, A: Float[Array, "n m"], k: Float[Array, "..."], mean_excess: Float[Array, ""]
+    ) -> Float[Array, "b s s"]:
+        """The diagonal blocks of the optimal V for some rows (maths 1.4); ``mean_excess`` is over all rows."""
+        if not self.is_bound:
+            raise ValueError("Power EP has no q(f|u) and so no V; use a bound such as 'diagonal'")
+        if self.size == 1:
+            r = mean_excess * jnp.ones(len(A), A.dtype) if self.pooled else _clamp(k - jnp.sum(A * A, axis=1))[0]
+            return (1 / (1 + self.curvature * r))[:, None, None]
+        R, _ = block_residuals(A, k, self.size)
+        return jnp.linalg.inv(jnp.eye(self.size, dtype=A.dtype) + R)
+
+
+def _clamp(r):
+    return jnp.maximum(r, 0.0), jnp.sum((r < 0).astype(r.dtype))
+
+
+def block_residuals(A: Float[Array, "n m"], k: Float[Array, "b s s"], size: int):
+    """``R_bb = K_bb − A_b A_bᵀ`` for consecutive blocks, its diagonal clamped at zero, and the clamps counted."""
+    rows = A.reshape(-1, size, A.shape[1])
+    R = k - jnp.einsum("bim,bjm->bij", rows, rows)
+    r = jnp.diagonal(R, axis1=1, axis2=2)
+    clamped_r, clamped = _clamp(r)
+    return R + jax.vmap(jnp.diag)(clamped_r - r), clamped
+
+
+STANDARD = Conditional("standard")
+SPHERICAL = Conditional("spherical", curvature=1.0, pooled=True)
+DIAGONAL = Conditional("diagonal", curvature=1.0)
+
+
+def Block(size: int = 64, partition: str = "locality", seed: int = 0) -> Conditional:
+    """V full within blocks of ``size`` rows (maths 1.4, 1.6).
+
+    ``partition`` says which rows share a block: "locality" groups neighbours, "rows" takes them as they come,
+    "random" shuffles them by ``seed``. It is made once before training and stays fixed.
+    """
+    checks.count("size", size)
+    checks.choice("partition", partition, PARTITIONS)
+    return Conditional("block", curvature=1.0, size=size, partition=partition, seed=seed)
+
+
+def PowerEP(alpha: float, block: int = 1, partition: str = "locality", seed: int = 0) -> Conditional:
+    """Power EP (maths 2.2): ``alpha`` → 0 is the standard bound, 1 is FITC, or PITC with blocks.
+
+    Its objective approximates the log evidence from neither side: it is no bound.
+    """
+    if not (isinstance(alpha, int | float) and 0 < alpha <= 1):
+        raise ValueError(f"alpha must lie in (0, 1], got {alpha!r}; 0 itself is bound='standard'")
+    checks.count("block", block)
+    checks.choice("partition", partition, PARTITIONS)
+    name = f"PowerEP({alpha:g})" if block == 1 else f"PowerEP({alpha:g}, block={block})"
+    return Conditional(name, float(alpha), float(alpha), size=block, partition=partition, seed=seed)
+
+
+def named(bound: str | Conditional) -> Conditional:
+    """A structure from its name."""
+    if isinstance(bound, Conditional):
+        return bound
+    table = {"standard": STANDARD, "spherical": SPHERICAL, "diagonal": DIAGONAL, "block": Block()}
+    if bound not in table:
+        raise ValueError(
+            f"bound must be one of {', '.join(map(repr, table))}, or an object such as "
+            f"tightgp.Block(64) or tightgp.PowerEP(0.5); got {bound!r}"
+        )
+    return table[bound]

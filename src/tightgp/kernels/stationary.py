@@ -1,0 +1,153 @@
+"""Kernels of a scaled distance between inputs."""
+
+import abc
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from tightgp.kernels.base import Kernel, dims, per_column
+from tightgp.parameters import FLOOR, Parameter, positive, reader
+
+
+def squared_distance(A: Float[Array, "n a"], B: Float[Array, "k a"] | None = None) -> Float[Array, "n k"]:
+    """``‖a_i − b_j‖²`` by one augmented matrix product; exactly zero on the diagonal where ``B`` is None.
+
+    Both sets are first moved by the same vector to the middle of ``B``: distances do not change, and inputs
+    far from the origin lose no digits.
+    """
+    same, B = B is None, A if B is None else B
+    middle = jax.lax.stop_gradient(jnp.mean(B, axis=0))
+    A, B = A - middle, B - middle
+    one_a, one_b = jnp.ones((len(A), 1), A.dtype), jnp.ones((len(B), 1), B.dtype)
+    left = jnp.concatenate([-2 * A, jnp.sum(A * A, axis=1, keepdims=True), one_a], axis=1)
+    right = jnp.concatenate([B, one_b, jnp.sum(B * B, axis=1, keepdims=True)], axis=1)
+    r2 = jnp.maximum(left @ right.T, 0.0)
+    return r2 * (1 - jnp.eye(len(A), dtype=A.dtype)) if same else r2
+
+
+def _distance(r2: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    """The root of ``r2``, with a zero derivative at zero."""
+    positive_part = r2 > 0
+    return jnp.where(positive_part, jnp.sqrt(jnp.where(positive_part, r2, 1.0)), 0.0)
+
+
+class Stationary(Kernel):
+    """``variance · profile(r²)`` with ``r² = Σ_d ((x_d − x'_d)/lengthscale_d)²``."""
+
+    _variance: Parameter
+    _lengthscale: Parameter
+    active_dims: tuple[int, ...] | None = eqx.field(static=True)
+
+    variance = reader("_variance", "Prior variance σ_f² of the function.")
+    lengthscale = reader("_lengthscale", "Lengthscale ℓ: one number, or one for each active input.")
+
+    def __init__(self, variance=1.0, lengthscale=1.0, active_dims=None):
+        self._variance = positive(variance, name="variance", squared=True)
+        self._lengthscale = positive(lengthscale, name="lengthscale", floor=FLOOR)
+        self.active_dims = dims(active_dims)
+
+    @abc.abstractmethod
+    def _profile(self, r2: Float[Array, "n k"]) -> Float[Array, "n k"]:
+        """Correlation at squared scaled distance ``r2``."""
+
+    def _matrix(self, X, X2):
+        scale = per_column("lengthscale", self.lengthscale, X)
+        r2 = squared_distance(X / scale, None if X2 is None else X2 / scale)
+        return self.variance * self._profile(r2)
+
+    def _diagonal(self, X):
+        return jnp.broadcast_to(self.variance, (X.shape[0],))
+
+    def length_scales(self, num_inputs):
+        return spread(self.lengthscale, self.active_dims, num_inputs)
+
+
+def spread(lengthscale, active_dims, num_inputs: int) -> Float[Array, " d"]:
+    """A kernel's lengthscales over all inputs, infinite for those that it does not see."""
+    if active_dims is None:
+        return jnp.broadcast_to(lengthscale, (num_inputs,))
+    everywhere = jnp.full(num_inputs, jnp.inf, lengthscale.dtype)
+    return everywhere.at[jnp.asarray(active_dims)].set(lengthscale)
+
+
+class SquaredExponential(Stationary):
+    """``σ_f² exp(−r²/2)``: infinitely smooth functions."""
+
+    def _profile(self, r2):
+        return jnp.exp(-0.5 * r2)
+
+
+class Matern12(Stationary):
+    """``σ_f² exp(−r)``: continuous, nowhere differentiable functions."""
+
+    def _profile(self, r2):
+        return jnp.exp(-_distance(r2))
+
+
+class Matern32(Stationary):
+    """``σ_f² (1 + √3 r) exp(−√3 r)``: once differentiable functions."""
+
+    def _profile(self, r2):
+        s = math.sqrt(3.0) * _distance(r2)
+        return (1 + s) * jnp.exp(-s)
+
+
+class Matern52(Stationary):
+    """``σ_f² (1 + √5 r + 5r²/3) exp(−√5 r)``: twice differentiable functions."""
+
+    def _profile(self, r2):
+        s = math.sqrt(5.0) * _distance(r2)
+        return (1 + s + s * s / 3) * jnp.exp(-s)
+
+
+class RationalQuadratic(Stationary):
+    """``σ_f² (1 + r²/(2α))^(−α)``: a mixture of squared exponentials over lengthscales."""
+
+    _alpha: Parameter
+    alpha = reader("_alpha", "Weight α of the short lengthscales; α → ∞ is the squared exponential.")
+
+    def __init__(self, variance=1.0, lengthscale=1.0, alpha=1.0, active_dims=None):
+        self._variance = positive(variance, name="variance", squared=True)
+        self._lengthscale = positive(lengthscale, name="lengthscale", floor=FLOOR)
+        self._alpha = positive(alpha, name="alpha", floor=FLOOR)
+        self.active_dims = dims(active_dims)
+
+    def _profile(self, r2):
+        return jnp.exp(-self.alpha * jnp.log1p(r2 / (2 * self.alpha)))
+
+
+class Periodic(Kernel):
+    """``σ_f² exp(−2 Σ_d sin²(π(x_d − x'_d)/p_d)/ℓ_d²)``: the squared exponential on circles of circumference ``p``."""
+
+    _variance: Parameter
+    _lengthscale: Parameter
+    _period: Parameter
+    active_dims: tuple[int, ...] | None = eqx.field(static=True)
+
+    variance = reader("_variance", "Prior variance σ_f² of the function.")
+    lengthscale = reader("_lengthscale", "Lengthscale ℓ on the unit circle.")
+    period = reader("_period", "Period p of the function.")
+
+    def __init__(self, variance=1.0, lengthscale=1.0, period=1.0, active_dims=None):
+        self._variance = positive(variance, name="variance", squared=True)
+        self._lengthscale = positive(lengthscale, name="lengthscale", floor=FLOOR)
+        self._period = positive(period, name="period", floor=FLOOR)
+        self.active_dims = dims(active_dims)
+
+    def _on_circles(self, X):
+        angle = 2 * jnp.pi * X / per_column("period", self.period, X)
+        scale = per_column("lengthscale", self.lengthscale, X)
+        return jnp.concatenate([jnp.cos(angle) / scale, jnp.sin(angle) / scale], axis=1)
+
+    def _matrix(self, X, X2):
+        r2 = squared_distance(self._on_circles(X), None if X2 is None else self._on_circles(X2))
+        return self.variance * jnp.exp(-0.5 * r2)
+
+    def _diagonal(self, X):
+        return jnp.broadcast_to(self.variance, (X.shape[0],))
+
+    def length_scales(self, num_inputs):
+        return spread(self.lengthscale * self.period / (2 * jnp.pi), self.active_dims, num_inputs)

@@ -1,0 +1,83 @@
+"""What a model owes to `fit`, and what all models share."""
+
+import abc
+from typing import Any, Self
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from tightgp import checks, diagnosis, parameters
+from tightgp.data import Dataset
+from tightgp.parameters import FLOOR, Parameter
+from tightgp.statistics import Rows
+
+
+class Model(eqx.Module):
+    """A model: `prepare` once, then `objective` many times."""
+
+    @abc.abstractmethod
+    def prepare(self, data: Dataset) -> tuple[Self, Rows]:
+        """The model with all that depends on the data decided, and the rows as its objective takes them."""
+
+    @abc.abstractmethod
+    def objective(self, rows: Rows) -> tuple[Float[Array, ""], dict[str, Any]]:
+        """What training maximises, in total nats, and named scalars worth following. Pure."""
+
+    @abc.abstractmethod
+    def random_start(self, key, rows: Rows) -> Self:
+        """Another start for training, drawn by ``key``."""
+
+    @abc.abstractmethod
+    def explain(self, rows: Rows) -> str:
+        """Why the objective is not finite here."""
+
+    def __repr__(self) -> str:
+        return parameters.table(self, self._title())
+
+    def _title(self) -> str:
+        return type(self).__name__
+
+
+def noise_parameter(noise_variance) -> Parameter | None:
+    """The model's own noise variance; None where all noise is known from the data."""
+    if noise_variance is None:
+        return None
+    return parameters.positive(noise_variance, name="noise_variance", floor=FLOOR, squared=True)
+
+
+def to_rows(data: Dataset, noise: Parameter | None, dtype, order=None) -> Rows:
+    """A data set as the arrays that objectives take."""
+    if not isinstance(data, Dataset):
+        raise ValueError(f"data must be a tightgp.Dataset(X, y), got {type(data).__name__}")
+    if noise is None and data.noise_variance is None:
+        raise ValueError(
+            "noise_variance is None in the model, so the data must say it: Dataset(X, y, noise_variance=...)"
+        )
+    if data.X.dtype != dtype:
+        raise ValueError(f"X has dtype {data.X.dtype} but the model has {jnp.dtype(dtype)}; use one of them for both")
+    known = jnp.zeros(data.num_data, dtype) if data.noise_variance is None else data.noise_variance
+    columns = (data.X, data.targets, known)
+    return Rows(*(jnp.asarray(c if order is None else c[order]) for c in columns))
+
+
+def check_mean(mean, rows: Rows) -> None:
+    """Refuse a mean function whose outputs are not those of the data."""
+    outputs, given = rows.y.shape[1], mean(rows.X[:1]).shape[1]
+    if given not in (1, outputs):
+        raise ValueError(f"mean gives {given} outputs but y has {outputs}")
+
+
+def check_finite(value, model: Model, rows: Rows):
+    """``value``, or an error that says why it is not finite. Inside a trace there is nothing to check yet."""
+    if not eqx.is_array(value) or not hasattr(value, "is_fully_addressable"):
+        return value
+    if not bool(jnp.isfinite(value)):
+        raise diagnosis.NumericalError(model.explain(rows))
+    return value
+
+
+def check_chunk(chunk) -> None:
+    """``chunk`` is None or a number of rows."""
+    if chunk is not None:
+        checks.count("chunk", chunk)

@@ -1,0 +1,185 @@
+"""Sparse GP regression with the collapsed bounds."""
+
+from dataclasses import replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from tightgp import checks, collapsed, conditionals, diagnosis, linalg, means, parameters, partition, statistics
+from tightgp.conditionals import Conditional
+from tightgp.data import Dataset
+from tightgp.evidence import EvidenceBracket
+from tightgp.kernels import Kernel
+from tightgp.models.base import Model, check_chunk, check_finite, check_mean, noise_parameter, to_rows
+from tightgp.parameters import Parameter, reader
+from tightgp.posterior import Posterior, Training
+from tightgp.statistics import Prior, Rows
+
+
+class SGPR(Model):
+    """Sparse GP regression: Gaussian noise, inducing inputs ``Z``, q(u) optimised in closed form (maths §2).
+
+    ``bound`` is "diagonal" (the default, Titsias 2025), "standard", "spherical", "block", or an object such
+    as ``Block(64)`` or ``PowerEP(0.5)``. The dtype of ``Z`` decides the precision of everything.
+
+    >>> model = SGPR(SquaredExponential(), Z, noise_variance=0.1)
+    >>> model.elbo(Dataset(X, y))
+    """
+
+    kernel: Kernel
+    mean: means.Mean
+    _Z: Parameter
+    _noise_variance: Parameter | None
+    bound: Conditional = eqx.field(static=True)
+    jitter: float = eqx.field(static=True)
+
+    Z = reader("_Z", "Inducing inputs (M, D).")
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        Z,
+        noise_variance=0.1,
+        bound: str | Conditional = "diagonal",
+        mean: means.Mean | None = None,
+        jitter: float | None = None,
+    ):
+        if not isinstance(kernel, Kernel):
+            raise ValueError(f"kernel must be one of tightgp.kernels, got {type(kernel).__name__}")
+        if not isinstance(Z, Parameter):
+            Z = parameters.real(checks.matrix("Z", Z), name="Z")
+        dtype = Z.raw.dtype
+        self._Z = Z
+        self.kernel = parameters.cast(kernel, dtype)
+        self.mean = parameters.cast(means.Zero() if mean is None else mean, dtype)
+        self._noise_variance = parameters.cast(noise_parameter(noise_variance), dtype)
+        self.bound = conditionals.named(bound)
+        self.jitter = linalg.default_jitter(dtype) if jitter is None else float(jitter)
+        self.kernel.diagonal(self.Z)  # a kernel that does not fit Z's columns says so here
+
+    @property
+    def noise_variance(self) -> Float[Array, ""]:
+        """Noise variance σ²; zero where all noise is known from the data."""
+        return jnp.zeros((), self.Z.dtype) if self._noise_variance is None else self._noise_variance.value
+
+    def elbo(self, data: Dataset, chunk: int | None = None) -> Float[Array, ""]:
+        """The bound on the log evidence, in total nats (maths 2.1; 2.2 for Power EP, which is no bound).
+
+        ``chunk`` rows stream through at a time; None chooses by memory. The value does not depend on it.
+        """
+        check_chunk(chunk)
+        model, rows = self.prepare(data)
+        return check_finite(_elbo(model, rows, chunk)[0], model, rows)
+
+    def upper_bound(self, data: Dataset) -> Float[Array, ""]:
+        """An upper bound on the log evidence (maths 9.1), at the cost of one more data pass."""
+        model, rows = self._with_bound(conditionals.STANDARD).prepare(data)
+        return check_finite(_upper_bound(model, rows), model, rows)
+
+    def evidence_bracket(self, data: Dataset) -> EvidenceBracket:
+        """Lower and upper bound on the log evidence: is M large enough? (maths §9)
+
+        Under Power EP the lower bound is the diagonal one.
+        """
+        model = self if self.bound.is_bound else self._with_bound(conditionals.DIAGONAL)
+        return EvidenceBracket(float(model.elbo(data)), float(self.upper_bound(data)), data.num_data)
+
+    def posterior(self, data: Dataset) -> Posterior:
+        """The posterior at the optimal q(u) (maths 8.1), its factors computed once."""
+        model, rows, order = self._arrange(data)
+        weights, W, R, excess = _posterior(model, rows)
+        check_finite(jnp.sum(weights), model, rows)
+        return Posterior(
+            kernel=self.kernel,
+            mean=self.mean,
+            Z=self.Z,
+            noise_variance=self.noise_variance,
+            weights=weights,
+            W=W,
+            R=R,
+            training=Training(model._prior(), rows, order, model.bound, excess),
+            vector=data.vector,
+        )
+
+    def prepare(self, data: Dataset) -> tuple["SGPR", Rows]:
+        model, rows, _ = self._arrange(data)
+        return model, rows
+
+    def _arrange(self, data: Dataset) -> tuple["SGPR", Rows, np.ndarray | None]:
+        model, order = self, None
+        if isinstance(data, Dataset):
+            self._check(data)
+            if self.bound.size > 1 and self.bound.partition == "locality":
+                scales = self.bound.metric or self.kernel.length_scales(data.num_inputs)
+                metric = partition.metric(data.X, np.asarray(scales))
+                model = self._with_bound(replace(self.bound, metric=tuple(map(float, metric))))
+                order = partition.order(data.X, model.bound, metric)
+            else:
+                order = partition.order(data.X, self.bound, np.ones(data.num_inputs))
+        rows = to_rows(data, self._noise_variance, self.Z.dtype, order)
+        check_mean(self.mean, rows)
+        return model, rows, order
+
+    def _check(self, data):
+        m, d = self.Z.shape
+        if data.num_inputs != d:
+            raise ValueError(f"X has {data.num_inputs} column(s) but Z has {d}; both must be the model's inputs")
+        if m > data.num_data:
+            raise ValueError(
+                f"Z has {m} rows but X only {data.num_data}; use at most {data.num_data} inducing points, or ExactGP"
+            )
+
+    def _with_bound(self, bound):
+        return SGPR(self.kernel, self._Z, self._noise_variance, bound, self.mean, self.jitter)
+
+    def objective(self, rows: Rows) -> tuple[Float[Array, ""], dict[str, Any]]:
+        value, diagnostics = _elbo(self, rows, None)
+        return value + parameters.log_prior(self), diagnostics
+
+    def random_start(self, key, rows: Rows) -> "SGPR":
+        key_z, key_rest = jax.random.split(key)
+        model = parameters.perturbed(self, key_rest)
+        if self._Z.frozen:
+            return model
+        chosen = jax.random.choice(key_z, rows.X.shape[0], (self.Z.shape[0],), replace=False)
+        return eqx.tree_at(lambda m: m._Z.raw, model, rows.X[chosen])
+
+    def explain(self, rows: Rows) -> str:
+        return diagnosis.explain(self, rows, self.kernel, self.Z, "Kuu")
+
+    def _title(self) -> str:
+        return f"SGPR, bound {self.bound.name}, M = {self.Z.shape[0]}, {self.Z.dtype}"
+
+    def _prior(self) -> Prior:
+        return Prior(self.kernel, self.mean, self.noise_variance, self.Z)
+
+
+@eqx.filter_jit
+def _elbo(model: SGPR, rows: Rows, chunk):
+    stats, factor = statistics.collect(model._prior(), rows, model.bound, model.jitter, chunk)
+    value = collapsed.lower_bound(stats, model.bound, rows.X.shape[0])
+    followed = {"noise_variance": model.noise_variance, "jitter": factor.jitter, "clamped": stats.clamped}
+    return value, followed
+
+
+@eqx.filter_jit
+def _upper_bound(model: SGPR, rows: Rows):
+    stats, _ = statistics.collect(model._prior(), rows, model.bound, model.jitter)
+    return collapsed.upper_bound(stats, rows.X.shape[0])
+
+
+@eqx.filter_jit
+def _posterior(model: SGPR, rows: Rows):
+    prior = model._prior()
+    stats, factor = statistics.collect(prior, rows, model.bound, model.jitter)
+    q = collapsed.optimal_q(stats)
+    return (
+        factor.inverse.T @ q.mean,
+        factor.inverse,
+        linalg.times_lower(q.R, factor.inverse),
+        stats.excess,
+    )

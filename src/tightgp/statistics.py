@@ -1,0 +1,206 @@
+"""The one streamed pass over the data: every collapsed objective and posterior reads its sums (maths §3).
+
+Rows stream through in chunks, so memory is O(chunk·M + M²). All sums are in units of the noise: a row's kernel
+values, prior variance and target are divided by its noise standard deviation as they are made. The derivative
+is by hand: a second pass over the chunks, in which each is made anew (or its whitened rows were kept, where
+they fit).
+"""
+
+import math
+from functools import partial
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from tightgp import linalg
+from tightgp.conditionals import Conditional
+from tightgp.kernels import Kernel
+from tightgp.linalg import Factor
+from tightgp.means import Mean
+
+#: A chunk's M columns take about this many bytes; small enough for a CPU's cache, large enough for a GPU's cores.
+_CHUNK_BYTES = {"cpu": 12 << 20, "gpu": 1 << 29}
+#: Whitened rows up to this size are kept between the two passes instead of being made again.
+_KEEP_BYTES = {"cpu": 1 << 28, "gpu": 4 << 30}
+
+
+class Rows(NamedTuple):
+    """Data as the pass takes it: inputs, targets, and the part of each row's noise variance that is known."""
+
+    X: Float[Array, "*c n d"]
+    y: Float[Array, "*c n p"]
+    known: Float[Array, "*c n"]
+
+
+class Prior(NamedTuple):
+    """What the pass differentiates with respect to."""
+
+    kernel: Kernel
+    mean: Mean
+    noise: Float[Array, ""]
+    Z: Float[Array, "m d"]
+
+
+class Statistics(NamedTuple):
+    """Sums over all rows, in units of the noise (maths 3.1)."""
+
+    S: Float[Array, "m m"]
+    b: Float[Array, "m p"]
+    yy: Float[Array, ""]
+    penalty: Float[Array, ""]
+    excess: Float[Array, ""]
+    log_noise: Float[Array, ""]
+    clamped: Float[Array, ""]
+
+
+class Local(NamedTuple):
+    """One chunk before whitening."""
+
+    K: Float[Array, "n m"]
+    k: Float[Array, "..."]
+    y: Float[Array, "n p"]
+    log_noise: Float[Array, ""]
+
+
+def local_terms(prior: Prior, chunk: tuple[Rows, Float[Array, " n"]], size: int) -> Local:
+    """Kernel rows, prior (co)variances and targets over the noise; a row that is not valid becomes zero."""
+    rows, valid = chunk
+    variance = prior.noise + rows.known
+    scale = valid * jax.lax.rsqrt(variance)
+    K = prior.kernel(rows.X, prior.Z) * scale[:, None]
+    if size == 1:
+        k = prior.kernel.diagonal(rows.X) * (scale * scale)
+    else:
+        blocks, s = rows.X.reshape(-1, size, rows.X.shape[1]), scale.reshape(-1, size)
+        k = jax.vmap(prior.kernel)(blocks) * (s[:, :, None] * s[:, None, :])
+    y = (rows.y - prior.mean(rows.X)) * scale[:, None]
+    return Local(K, k, y, jnp.sum(valid * jnp.log(variance)))
+
+
+def collect(
+    prior: Prior, rows: Rows, structure: Conditional, jitter: float, chunk: int | None = None
+) -> tuple[Statistics, Factor]:
+    """The sums over all rows and the factor of ``Kuu`` (maths 3.1), with the hand-derived gradient (3.2)."""
+    factor = linalg.factorise(prior.kernel(prior.Z), jitter)
+    plan = _plan(rows.X.shape[0], prior.Z.shape[0], prior.Z.dtype.itemsize, structure.size, chunk)
+    inverse = jax.lax.stop_gradient(factor.inverse)
+    return _stream(structure, plan, prior, factor.matrix, inverse, rows), factor
+
+
+class _Plan(NamedTuple):
+    rows: int
+    chunk: int
+    chunks: int
+    keep: bool
+
+
+def _plan(n: int, m: int, itemsize: int, size: int, chunk: int | None) -> _Plan:
+    backend = "cpu" if jax.default_backend() == "cpu" else "gpu"
+    wanted = chunk or _CHUNK_BYTES[backend] // (m * itemsize)
+    chunks = math.ceil(n / max(wanted, 1))
+    per_chunk = math.ceil(math.ceil(n / chunks) / size) * size
+    return _Plan(n, per_chunk, math.ceil(n / per_chunk), n * m * itemsize <= _KEEP_BYTES[backend])
+
+
+def chunked(rows: Rows, plan: _Plan) -> tuple[Rows, Float[Array, "c n"]]:
+    """Rows cut into equal chunks, the last one padded, and which rows are real."""
+    pad = plan.chunks * plan.chunk - plan.rows
+
+    def cut(a):
+        if pad:
+            a = jnp.concatenate([a, jnp.broadcast_to(a[-1:], (pad, *a.shape[1:]))])
+        return a.reshape(plan.chunks, plan.chunk, *a.shape[1:])
+
+    valid = jnp.arange(plan.chunks * plan.chunk) < plan.rows
+    return Rows(*map(cut, rows)), valid.astype(rows.X.dtype).reshape(plan.chunks, plan.chunk)
+
+
+def _scan(body, init, xs, chunks: int):
+    """A scan, or a plain call where there is only one chunk."""
+    if chunks > 1:
+        return jax.lax.scan(body, init, xs)
+    carry, kept = body(init, jax.tree.map(lambda a: a[0], xs))
+    return carry, jax.tree.map(lambda a: a[None], kept)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _stream(structure, plan, prior, Kuu, W, rows):
+    return _forward(structure, plan, prior, W, rows, keep=False)[0]
+
+
+def _forward(structure, plan, prior, W, rows, keep):
+    m, p, dtype = W.shape[0], rows.y.shape[1], rows.X.dtype
+    zero = jnp.zeros((), dtype)
+    init = Statistics(jnp.zeros((m, m), dtype), jnp.zeros((m, p), dtype), zero, zero, zero, zero, zero)
+
+    def body(total, chunk):
+        terms = local_terms(prior, chunk, structure.size)
+        A = linalg.times_lower_t(terms.K, W)
+        seen = structure.local(A, terms.k, terms.y)
+        here = Statistics(
+            linalg.cross_lower(seen.A, seen.A),
+            seen.A.T @ seen.y,
+            jnp.sum(seen.y * seen.y),
+            seen.penalty,
+            seen.excess,
+            terms.log_noise,
+            seen.clamped,
+        )
+        return jax.tree.map(jnp.add, total, here), A if keep else None
+
+    total, kept = _scan(body, init, chunked(rows, plan), plan.chunks)
+    return total._replace(S=linalg.mirror(total.S)), kept
+
+
+def _stream_fwd(structure, plan, prior, Kuu, W, rows):
+    total, kept = _forward(structure, plan, prior, W, rows, plan.keep)
+    return total, (prior, W, rows, kept)
+
+
+def _stream_bwd(structure, plan, residuals, bar):
+    """Maths 3.2, with ``T = Σ Ā Aᵀ`` summed over the chunks."""
+    prior, W, rows, kept = residuals
+    G = bar.S + bar.S.T
+    init = (jnp.zeros_like(W), jax.tree.map(jnp.zeros_like, prior))
+
+    def body(carry, inputs):
+        T, prior_bar = carry
+        chunk, A = inputs
+        terms, pull_terms = jax.vjp(lambda p: local_terms(p, chunk, structure.size), prior)
+        A = linalg.times_lower_t(terms.K, W) if A is None else A
+        seen, pull_seen = jax.vjp(structure.local, A, terms.k, terms.y)
+        seen_bar = seen._replace(
+            A=seen.A @ G + seen.y @ bar.b.T,
+            y=seen.A @ bar.b + 2 * bar.yy * seen.y,
+            penalty=bar.penalty,
+            excess=bar.excess,
+            clamped=jnp.zeros_like(seen.clamped),
+        )
+        A_bar, k_bar, y_bar = pull_seen(seen_bar)
+        (here,) = pull_terms(Local(linalg.times_lower(A_bar, W), k_bar, y_bar, bar.log_noise))
+        return (T + linalg.cross_lower(A_bar, A), jax.tree.map(jnp.add, prior_bar, here)), None
+
+    (T, prior_bar), _ = _scan(body, init, (chunked(rows, plan), kept), plan.chunks)
+    return prior_bar, linalg.whiten_cotangent(W, T), None, None
+
+
+_stream.defvjp(_stream_fwd, _stream_bwd)
+
+
+@eqx.filter_jit
+def optimal_V(
+    prior: Prior, rows: Rows, W: Float[Array, "m m"], structure: Conditional, excess: Float[Array, ""]
+) -> Float[Array, "b s s"]:
+    """The diagonal blocks of the optimal V of all rows (maths 1.4), chunk by chunk."""
+    n = rows.X.shape[0]
+    plan = _plan(n, len(W), W.dtype.itemsize, structure.size, None)
+
+    def body(_, chunk):
+        terms = local_terms(prior, chunk, structure.size)
+        return None, structure.optimal_V(linalg.times_lower_t(terms.K, W), terms.k, excess / n)
+
+    _, V = _scan(body, None, chunked(rows, plan), plan.chunks)
+    return V.reshape(-1, *V.shape[2:])[: math.ceil(n / structure.size)]

@@ -1,0 +1,6 @@
+"""Training: `fit`, its optimisers, its trace. Nothing here knows a Gaussian process."""
+
+from tightgp.training.fit import fit
+from tightgp.training.result import FitResult
+
+__all__ = ["FitResult", "fit"]

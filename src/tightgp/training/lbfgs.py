@@ -1,0 +1,55 @@
+"""L-BFGS-B, by SciPy."""
+
+import numpy as np
+from scipy.optimize import minimize
+
+from tightgp.training.outcome import Outcome
+from tightgp.training.problem import Problem
+
+
+def maximise(problem: Problem, outcome: Outcome, steps: int, tolerance: float, report) -> None:
+    """Run L-BFGS-B for at most ``steps`` iterations, or until the relative gain falls under ``tolerance``.
+
+    A point where the objective is not finite is rejected: the line search is told that the function rises
+    steeply there, away from the best point, and turns back.
+    """
+    recent: dict[float, dict] = {}
+
+    def negated(x):
+        value, gradient, followed, finite = problem.evaluate(problem.from_vector(x))
+        outcome.evaluations += 1
+        if not bool(finite):
+            outcome.rejected += 1
+            away = x - outcome.best
+            steep = 1e3 * (1 + abs(outcome.objective)) / max(float(away @ away), 1e-300)
+            return -outcome.objective + 0.5 * steep * float(away @ away), steep * away
+        value = float(value)
+        outcome.offer(np.array(x), value)
+        recent[value] = followed
+        if not len(outcome.trace):
+            outcome.trace.add({"objective": value, **followed, "rejected": 0})
+        return -value, -problem.to_vector(gradient)
+
+    def accepted(intermediate_result):
+        value = -float(intermediate_result.fun)
+        row = {"objective": value, **recent.get(value, {}), "rejected": outcome.rejected}
+        recent.clear()
+        outcome.trace.add(row)
+        report(len(outcome.trace) - 1, row)
+
+    done = minimize(
+        negated,
+        problem.to_vector(problem.start),
+        method="L-BFGS-B",
+        jac=True,
+        callback=accepted,
+        options={"maxiter": steps, "maxfun": 20 * steps, "ftol": tolerance, "gtol": 1e-6, "maxcor": 20},
+    )
+    outcome.converged = done.status == 0
+    if outcome.converged:
+        why = "gradient is zero" if "GRADIENT" in str(done.message).upper() else "gain fell under the tolerance"
+        outcome.message = f"{why} after {done.nit} steps"
+    elif done.status == 1:
+        outcome.message = f"stopped at the limit of {steps} steps"
+    else:
+        outcome.message = f"line search failed after {done.nit} steps: {str(done.message).strip().lower()}"
