@@ -1,4 +1,7 @@
-"""Checks of what a user passes. Each failure is a ValueError: the argument, what was wrong, what would be right."""
+"""Checks of what a user passes. Each failure is a ValueError: the argument, what was wrong, what would be right.
+
+Inside a JAX trace shapes and dtypes are checked; values are not known yet and pass.
+"""
 
 import jax
 import numpy as np
@@ -23,7 +26,9 @@ def floats(name: str, value, dtype=None) -> np.ndarray | jax.Array:
 
 
 def finite(name: str, array) -> None:
-    """Refuse NaN and infinities, naming the first row that has one."""
+    """Refuse NaN and infinities, naming the first rows that have one."""
+    if isinstance(array, jax.core.Tracer):
+        return
     bad = ~np.isfinite(np.asarray(array))
     if bad.any():
         rows = np.unique(np.nonzero(bad)[0]) if bad.ndim else np.array([0])
@@ -59,10 +64,13 @@ def same_dtype(name: str, array, other_name: str, other) -> None:
 def positive(name: str, value, floor: float = 0.0) -> np.ndarray | jax.Array:
     """Finite numbers above ``floor``."""
     array = floats(name, value)
+    if isinstance(array, jax.core.Tracer):
+        return array
     host = np.asarray(array)
     if host.size == 0 or not np.all(np.isfinite(host)) or np.any(host <= floor):
         above = "positive" if floor == 0 else f"above its floor {floor:g}"
-        raise ValueError(f"{name} must be {above} and finite, got {np.array2string(host, threshold=8)}")
+        shown = np.array2string(host, threshold=8) if host.ndim else str(host.item())
+        raise ValueError(f"{name} must be {above} and finite, got {shown}")
     return array
 
 

@@ -56,6 +56,14 @@ class Conditional:
     metric: tuple[float, ...] | None = None
     seed: int = 0
 
+    def __post_init__(self):
+        if self.curvature != self.inflation and (self.inflation or self.curvature not in (0.0, 1.0)):
+            raise ValueError(
+                "a bound has curvature 0 or 1 and no inflation; Power EP has equal curvature and inflation"
+            )
+        if self.curvature == 0 and (self.size > 1 or self.pooled):
+            raise ValueError("blocks and a pooled v need curvature: without it V is the identity")
+
     @property
     def is_bound(self) -> bool:
         """Whether the objective is a lower bound on the evidence (Power EP's is not)."""

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from tightgp import parameters
+from tightgp import linalg, parameters
 from tightgp.statistics import Rows
 
 
@@ -18,10 +18,14 @@ def explain(model, rows: Rows, kernel, Z, what: str) -> str:
         *_bad_rows("y", rows.y),
         *_bad_rows("Z", Z),
         *_runaways(model, rows),
+        *_precision(model, rows, kernel),
         *_duplicates("Z" if what == "Kuu" else "X", Z),
         *_kernel_rows(what, kernel, Z),
     ]
-    text = f"the objective is not finite: {what} could not be factorised even with the largest jitter"
+    if bool(jnp.isfinite(jnp.sum(linalg.factorise(kernel(Z), linalg.default_jitter(Z.dtype)).lower))):
+        text = f"the objective is not finite, though {what} can be factorised"
+    else:
+        text = f"the objective is not finite: {what} could not be factorised even with the largest jitter"
     if not causes:
         return text + "; no single cause was found: try float64, larger noise_variance, or fewer inducing points"
     return text + "".join(f"\n  - {cause}" for cause in causes)
@@ -44,6 +48,16 @@ def _runaways(model, rows):
             yield f"{name} ran away to {value.min():.3g} .. {value.max():.3g}; the inputs spread over {spread:.3g}"
         elif last.endswith("variance") and value.max() > 1e8 * power:
             yield f"{name} ran away to {value.max():.3g}; the targets have mean square {power:.3g}"
+
+
+def _precision(model, rows, kernel):
+    noise = float(model.noise_variance) + float(jnp.min(rows.known))
+    prior = float(jnp.max(kernel.diagonal(rows.X)))
+    if rows.X.dtype == jnp.float32 and noise < 1e-4 * prior:
+        yield (
+            f"noise_variance {noise:.3g} is too small beside the prior variance {prior:.3g} for float32; "
+            "use float64, or start from a larger noise_variance"
+        )
 
 
 def _duplicates(name, Z):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class EvidenceBracket:
-    """``lower ≤ log p(y) ≤ upper``, in total nats over ``num_data`` points.
+    """``lower ≤ log p(y) ≤ upper``, in total nats over ``num_data`` rows.
 
     >>> print(EvidenceBracket(-120.0, -118.0, 100))
     log evidence between -120 and -118 (0.02 nats per point)
@@ -22,7 +22,7 @@ class EvidenceBracket:
 
     @property
     def nats_per_point(self) -> float:
-        """Width of the bracket a data point: the most that more inducing points could add to the bound."""
+        """Width of the bracket a row of data: the most that more inducing points could add to the bound."""
         return self.gap / self.num_data
 
     def __str__(self) -> str:

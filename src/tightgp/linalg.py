@@ -34,11 +34,12 @@ def default_jitter(dtype) -> float:
 
 
 def factorise(K: Float[Array, "m m"], jitter: float) -> Factor:
-    """Factorise ``K + level·mean(diag K)·I`` at the smallest working level of ``jitter·10^k``.
+    """Factorise ``K + level·mean(diag K)·I`` at the first level that works: ``jitter``, then ten times more each.
 
-    The search runs inside jit. Where even ``MAX_JITTER`` fails, the factor is NaN and so is everything
-    computed from it; callers report that, they never hide it. The level is a constant to autodiff; the
-    scale that multiplies it is not, so gradients are those of the matrix that was factorised.
+    From ``jitter=0`` the first retry is a hundredth of the dtype's default. The search runs inside jit. Where
+    even ``MAX_JITTER`` fails, the factor is NaN and so is everything computed from it; callers report that,
+    they never hide it. The level is a constant to autodiff; the scale that multiplies it is not, so
+    derivatives are those of the matrix that was factorised.
     """
     eye = jnp.eye(K.shape[0], dtype=K.dtype)
     scale = jnp.mean(jnp.diagonal(K))
@@ -49,7 +50,7 @@ def factorise(K: Float[Array, "m m"], jitter: float) -> Factor:
 
     def unfinished(state):
         level, L = state
-        return ~jnp.all(jnp.isfinite(jnp.diagonal(L))) & (level < MAX_JITTER)
+        return ~jnp.all(jnp.isfinite(jnp.diagonal(L))) & (level < 0.5 * MAX_JITTER)
 
     def escalate(state):
         level = jnp.where(state[0] > 0, 10 * state[0], default_jitter(K.dtype) / 100)
@@ -57,7 +58,28 @@ def factorise(K: Float[Array, "m m"], jitter: float) -> Factor:
 
     first = jnp.asarray(jitter, K.dtype)
     level, L = jax.lax.while_loop(unfinished, escalate, (first, attempt(first)))
-    return Factor(K + level * scale * eye, L, inverse_lower(L), level)
+    matrix = K + level * scale * eye
+    return Factor(matrix, *_factors(matrix, L, inverse_lower(L)), level)
+
+
+@jax.custom_vjp
+def _factors(matrix, L, W):
+    """``L`` and ``W = L⁻¹`` as functions of the matrix that they factorise."""
+    return L, W
+
+
+def _factors_bwd(residuals, bars):
+    (L, W), (L_bar, W_bar) = residuals, bars
+    T = L.T @ jnp.tril(L_bar) - jnp.tril(W_bar) @ W.T
+    return 0.5 * congruence(mirror(T), W), None, None
+
+
+def _factors_fwd(matrix, L, W):
+    factors = _factors(matrix, L, W)  # not (L, W) themselves: second derivatives go through these
+    return factors, factors
+
+
+_factors.defvjp(_factors_fwd, _factors_bwd)
 
 
 def inverse_lower(L: Float[Array, "m m"], base: int = 256) -> Float[Array, "m m"]:
@@ -109,7 +131,10 @@ def inverse_from_factor(W: Float[Array, "m m"]) -> Float[Array, "m m"]:
 
 
 def whiten_cotangent(W: Float[Array, "m m"], T: Float[Array, "m m"]) -> Float[Array, "m m"]:
-    """Cotangent of ``Kuu`` under ``A = L⁻¹Kuf``, from the lower triangle of ``T = Ā Aᵀ`` (maths 3.2)."""
+    """Cotangent of ``Kuu`` under ``A = L⁻¹Kuf``, from the lower triangle of ``T = Ā Aᵀ`` (maths 3.2).
+
+    With data in rows, as everywhere here, ``T`` is the product of the transposes.
+    """
     return -0.5 * congruence(mirror(T), W)
 
 
@@ -119,7 +144,7 @@ def logdet_quadratic(
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """``log|K|`` and ``tr(bᵀK⁻¹b)``, given ``W``, the inverse Cholesky factor of ``K``.
 
-    Differentiable in ``K`` and ``b``; ``W`` must belong to ``K`` and carries no derivative of its own.
+    ``W`` must belong to ``K``: the derivative is taken through ``K`` and ``b``.
     """
     c = W @ b
     return -2 * jnp.sum(jnp.log(jnp.diagonal(W))), jnp.sum(c * c)

@@ -199,10 +199,10 @@ def trainable(module: T) -> T:
     return jax.tree.map(mark, module, is_leaf=_is_parameter)
 
 
-def log_prior(module) -> Float[Array, ""]:
+def log_prior(module) -> Float[Array, ""] | float:
     """Sum of the log prior densities of all parameters that have one."""
     terms = [jnp.sum(p.prior.log_density(p.value)) for p in named_parameters(module).values() if p.prior is not None]
-    return jnp.sum(jnp.stack(terms)) if terms else jnp.zeros(())
+    return sum(terms, 0.0)
 
 
 def table(module, title: str) -> str:

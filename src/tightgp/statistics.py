@@ -83,11 +83,13 @@ def local_terms(prior: Prior, chunk: tuple[Rows, Float[Array, " n"]], size: int)
 def collect(
     prior: Prior, rows: Rows, structure: Conditional, jitter: float, chunk: int | None = None
 ) -> tuple[Statistics, Factor]:
-    """The sums over all rows and the factor of ``Kuu`` (maths 3.1), with the hand-derived gradient (3.2)."""
+    """The sums over all rows and the factor of ``Kuu`` (maths 3.1), with the hand-derived gradient (3.2).
+
+    ``chunk`` rows are in memory at a time; None chooses, and keeps whitened rows for the gradient if they fit.
+    """
     factor = linalg.factorise(prior.kernel(prior.Z), jitter)
     plan = _plan(rows.X.shape[0], prior.Z.shape[0], prior.Z.dtype.itemsize, structure.size, chunk)
-    inverse = jax.lax.stop_gradient(factor.inverse)
-    return _stream(structure, plan, prior, factor.matrix, inverse, rows), factor
+    return _stream(structure, plan, prior, factor.matrix, factor.inverse, rows), factor
 
 
 class _Plan(NamedTuple):
@@ -102,7 +104,8 @@ def _plan(n: int, m: int, itemsize: int, size: int, chunk: int | None) -> _Plan:
     wanted = chunk or _CHUNK_BYTES[backend] // (m * itemsize)
     chunks = math.ceil(n / max(wanted, 1))
     per_chunk = math.ceil(math.ceil(n / chunks) / size) * size
-    return _Plan(n, per_chunk, math.ceil(n / per_chunk), n * m * itemsize <= _KEEP_BYTES[backend])
+    keep = chunk is None and n * m * itemsize <= _KEEP_BYTES[backend]
+    return _Plan(n, per_chunk, math.ceil(n / per_chunk), keep)
 
 
 def chunked(rows: Rows, plan: _Plan) -> tuple[Rows, Float[Array, "c n"]]:

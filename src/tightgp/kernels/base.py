@@ -4,9 +4,12 @@ import abc
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from tightgp import parameters
+
+AnyArray = Array | np.ndarray
 
 
 class Kernel(eqx.Module):
@@ -18,10 +21,10 @@ class Kernel(eqx.Module):
 
     active_dims: eqx.AbstractVar[tuple[int, ...] | None]
 
-    def __call__(self, X: Float[Array, "n d"], X2: Float[Array, "k d"] | None = None) -> Float[Array, "n k"]:
+    def __call__(self, X: Float[AnyArray, "n d"], X2: Float[AnyArray, "k d"] | None = None) -> Float[Array, "n k"]:
         return self._matrix(self._select(X), None if X2 is None else self._select(X2))
 
-    def diagonal(self, X: Float[Array, "n d"]) -> Float[Array, " n"]:
+    def diagonal(self, X: Float[AnyArray, "n d"]) -> Float[Array, " n"]:
         """``k(x, x)`` of each row, without the matrix."""
         return self._diagonal(self._select(X))
 
@@ -38,6 +41,7 @@ class Kernel(eqx.Module):
         return jnp.full(num_inputs, jnp.inf)
 
     def _select(self, X):
+        X = jnp.asarray(X)
         if self.active_dims is None:
             return X
         if max(self.active_dims) >= X.shape[-1]:

@@ -16,15 +16,19 @@ def squared_distance(A: Float[Array, "n a"], B: Float[Array, "k a"] | None = Non
     """``‖a_i − b_j‖²`` by one augmented matrix product; exactly zero on the diagonal where ``B`` is None.
 
     Both sets are first moved by the same vector to the middle of ``B``: distances do not change, and inputs
-    far from the origin lose no digits.
+    far from the origin lose no digits. What is below the rounding of the product is zero, so that equal rows
+    of the two sets have distance zero: a kernel with a kink there would otherwise be wrong by √ε.
     """
     same, B = B is None, A if B is None else B
     middle = jax.lax.stop_gradient(jnp.mean(B, axis=0))
     A, B = A - middle, B - middle
     one_a, one_b = jnp.ones((len(A), 1), A.dtype), jnp.ones((len(B), 1), B.dtype)
-    left = jnp.concatenate([-2 * A, jnp.sum(A * A, axis=1, keepdims=True), one_a], axis=1)
-    right = jnp.concatenate([B, one_b, jnp.sum(B * B, axis=1, keepdims=True)], axis=1)
-    r2 = jnp.maximum(left @ right.T, 0.0)
+    norm_a, norm_b = jnp.sum(A * A, axis=1, keepdims=True), jnp.sum(B * B, axis=1, keepdims=True)
+    left = jnp.concatenate([-2 * A, norm_a, one_a], axis=1)
+    right = jnp.concatenate([B, one_b, norm_b], axis=1)
+    r2 = left @ right.T
+    rounding = 8 * jnp.finfo(A.dtype).eps * jax.lax.stop_gradient(norm_a + norm_b.T)
+    r2 = jnp.where(r2 > rounding, r2, 0.0)
     return r2 * (1 - jnp.eye(len(A), dtype=A.dtype)) if same else r2
 
 

@@ -1,9 +1,10 @@
 """What a model owes to `fit`, and what all models share."""
 
 import abc
-from typing import Any, Self
+from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -17,7 +18,7 @@ class Model(eqx.Module):
     """A model: `prepare` once, then `objective` many times."""
 
     @abc.abstractmethod
-    def prepare(self, data: Dataset) -> tuple[Self, Rows]:
+    def prepare(self, data: Dataset) -> tuple["Model", Rows]:
         """The model with all that depends on the data decided, and the rows as its objective takes them."""
 
     @abc.abstractmethod
@@ -25,7 +26,7 @@ class Model(eqx.Module):
         """What training maximises, in total nats, and named scalars worth following. Pure."""
 
     @abc.abstractmethod
-    def random_start(self, key, rows: Rows) -> Self:
+    def random_start(self, key, rows: Rows) -> "Model":
         """Another start for training, drawn by ``key``."""
 
     @abc.abstractmethod
@@ -33,6 +34,8 @@ class Model(eqx.Module):
         """Why the objective is not finite here."""
 
     def __repr__(self) -> str:
+        if not all(eqx.is_array(p.raw) for p in parameters.named_parameters(self).values()):
+            return eqx.tree_pformat(self)  # a part of a model, as tree transformations make them
         return parameters.table(self, self._title())
 
     def _title(self) -> str:
@@ -70,9 +73,7 @@ def check_mean(mean, rows: Rows) -> None:
 
 def check_finite(value, model: Model, rows: Rows):
     """``value``, or an error that says why it is not finite. Inside a trace there is nothing to check yet."""
-    if not eqx.is_array(value) or not hasattr(value, "is_fully_addressable"):
-        return value
-    if not bool(jnp.isfinite(value)):
+    if not isinstance(value, jax.core.Tracer) and not bool(jnp.isfinite(value)):
         raise diagnosis.NumericalError(model.explain(rows))
     return value
 

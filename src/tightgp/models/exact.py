@@ -65,7 +65,7 @@ class ExactGP(Model):
         rows = to_rows(data, self._noise_variance, dtype)
         model = parameters.cast(self, rows.X.dtype)
         check_mean(model.mean, rows)
-        model.kernel.diagonal(rows.X)
+        jax.eval_shape(model.kernel, rows.X)
         return model, rows
 
     def objective(self, rows: Rows) -> tuple[Float[Array, ""], dict[str, Any]]:
@@ -87,7 +87,7 @@ def _factor(model: ExactGP, rows: Rows):
 @eqx.filter_jit
 def _log_evidence(model: ExactGP, rows: Rows):
     factor, y = _factor(model, rows)
-    logdet, quadratic = linalg.logdet_quadratic(factor.matrix, y, jax.lax.stop_gradient(factor.inverse))
+    logdet, quadratic = linalg.logdet_quadratic(factor.matrix, y, factor.inverse)
     n, p = rows.y.shape
     value = -0.5 * (p * (n * jnp.log(2 * jnp.pi) + logdet) + quadratic)
     return value, {"noise_variance": model.noise_variance, "jitter": factor.jitter}

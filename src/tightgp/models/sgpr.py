@@ -59,7 +59,7 @@ class SGPR(Model):
         self._noise_variance = parameters.cast(noise_parameter(noise_variance), dtype)
         self.bound = conditionals.named(bound)
         self.jitter = linalg.default_jitter(dtype) if jitter is None else float(jitter)
-        self.kernel.diagonal(self.Z)  # a kernel that does not fit Z's columns says so here
+        jax.eval_shape(self.kernel, self.Z)  # a kernel that does not fit Z's columns says so here
 
     @property
     def noise_variance(self) -> Float[Array, ""]:

@@ -1,0 +1,18 @@
+import numpy as np
+import pytest
+
+import tightgp as tgp
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def problem(rng):
+    """A small regression problem: data, inducing inputs, kernel."""
+    X = rng.normal(size=(37, 2))
+    y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.1 * rng.normal(size=37)
+    kernel = tgp.kernels.SquaredExponential(1.3, [0.8, 1.7])
+    return tgp.Dataset(X, y), X[:6].copy(), kernel

@@ -1,0 +1,70 @@
+"""A failed factorisation says which input caused it."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tightgp as tgp
+from tightgp.statistics import Rows
+
+
+def rows_of(X, y):
+    return Rows(jnp.asarray(X), jnp.asarray(y)[:, None], jnp.zeros(len(X)))
+
+
+@pytest.fixture
+def model(problem):
+    _, Z, kernel = problem
+    return tgp.SGPR(kernel, Z, 0.2)
+
+
+def test_rows_that_are_not_finite(problem, model):
+    data, _, _ = problem
+    X, y = data.X.copy(), data.y.copy()
+    X[3, 1], X[8, 0], y[5] = np.nan, np.inf, np.nan
+    text = model.explain(rows_of(X, y))
+    assert "X has NaN or infinite values in rows 3, 8" in text
+    assert "y has NaN or infinite values in rows 5" in text
+
+
+def test_a_variance_that_ran_away(problem):
+    data, Z, _ = problem
+    model = tgp.SGPR(tgp.kernels.Polynomial(3, variance=1e150), Z, 0.2)
+    with pytest.raises(
+        tgp.NumericalError, match=r"(?s)kernel.variance ran away to 1e\+150.*Kuu itself has NaN or inf"
+    ) as e:
+        model.elbo(data)
+    assert "could not be factorised" in str(e.value)
+
+
+def test_a_lengthscale_that_ran_away(problem):
+    data, Z, _ = problem
+    model = tgp.SGPR(tgp.kernels.SquaredExponential(1.0, 1e30), Z, 0.2)
+    assert "kernel.lengthscale ran away to 1e+30" in model.explain(rows_of(data.X, data.y))
+
+
+def test_duplicate_inducing_points(problem):
+    data, Z, kernel = problem
+    Z = Z.copy()
+    Z[4] = Z[1]
+    model = tgp.SGPR(kernel, Z, 0.2)
+    assert "Z has 1 duplicate row(s), e.g. rows 1 and 4" in model.explain(rows_of(data.X, data.y))
+
+
+def test_nothing_found_gives_advice(problem, model):
+    data, _, _ = problem
+    assert "try float64" in model.explain(rows_of(data.X, data.y))
+
+
+def test_exact_gp_and_posteriors_raise_too(problem):
+    data, Z, _ = problem
+    kernel = tgp.kernels.Polynomial(3, variance=1e150)
+    for attempt in (
+        lambda: tgp.ExactGP(kernel, 0.2).log_evidence(data),
+        lambda: tgp.ExactGP(kernel, 0.2).posterior(data),
+        lambda: tgp.SGPR(kernel, Z, 0.2).posterior(data),
+        lambda: tgp.SGPR(kernel, Z, 0.2).upper_bound(data),
+        lambda: tgp.fit(tgp.SGPR(kernel, Z, 0.2), data, progress=False),
+    ):
+        with pytest.raises(tgp.NumericalError, match="ran away"):
+            attempt()

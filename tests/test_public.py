@@ -1,0 +1,47 @@
+"""The public contract: names, switches, and the ten lines of the README."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import tightgp as tgp
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_public_names_exist_and_are_few():
+    assert len(tgp.__all__) <= 40
+    assert all(hasattr(tgp, name) for name in tgp.__all__)
+
+
+def run(code, **env):
+    import os
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **env})
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_double_precision_is_switched_on_by_the_import_unless_asked_not_to():
+    code = "import tightgp, jax.numpy as jnp; print(jnp.zeros(1).dtype)"
+    assert run(code) == "float64"
+    assert run(code, TIGHTGP_X64="0") == "float32"
+
+
+def test_works_without_64_bit():
+    code = """
+import numpy as np, tightgp as tgp
+X = np.linspace(0, 6, 50, dtype=np.float32)[:, None]
+data = tgp.Dataset(X, np.sin(X[:, 0]))
+result = tgp.fit(tgp.SGPR(tgp.kernels.Matern52(), X[::5], 0.1), data, steps=20, progress=False)
+print(result.model.Z.dtype, np.isfinite(result.objective))
+"""
+    assert run(code, TIGHTGP_X64="0") == "float32 True"
+
+
+def test_the_readmes_python_runs():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    assert blocks
+    for block in blocks:
+        run(block)

@@ -1,0 +1,210 @@
+import os
+import signal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tightgp as tgp
+
+
+@pytest.fixture
+def snelson_like(rng):
+    X = rng.uniform(0, 6, size=(40, 1))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=40)
+    return tgp.Dataset(X, y)
+
+
+def model_of(data, **kwargs):
+    Z = tgp.inducing.subset(data.X, 7, seed=0)
+    return tgp.SGPR(tgp.kernels.SquaredExponential(0.5, 1.0), Z, 0.26, **kwargs)
+
+
+def test_lbfgs_climbs_to_a_stationary_point(snelson_like):
+    result = tgp.fit(model_of(snelson_like), snelson_like, progress=False, tolerance=1e-12)
+    trace = result.trace["objective"]
+    assert result.converged, result.message
+    assert np.all(np.diff(trace) >= -1e-9)
+    assert trace[0] == pytest.approx(float(model_of(snelson_like).elbo(snelson_like)))
+    assert trace[-1] == pytest.approx(float(result.model.elbo(snelson_like)), rel=1e-9)
+    assert result.objective == pytest.approx(trace[-1], rel=1e-12)
+    assert result.trace["gradient_norm"][-1] < 1e-2 < result.trace["gradient_norm"][0]
+    assert {"noise_variance", "jitter", "clamped", "rejected"} <= set(result.trace)
+    assert all(len(column) == len(trace) for column in result.trace.values())
+
+
+def test_exact_gp_trains_too(snelson_like):
+    result = tgp.fit(tgp.ExactGP(tgp.kernels.SquaredExponential()), snelson_like, progress=False)
+    assert result.converged
+    assert result.objective > float(tgp.ExactGP(tgp.kernels.SquaredExponential()).log_evidence(snelson_like))
+
+
+def test_adam_reaches_the_same_optimum(snelson_like):
+    best = tgp.fit(model_of(snelson_like), snelson_like, progress=False).objective
+    result = tgp.fit(model_of(snelson_like), snelson_like, "adam", steps=1500, learning_rate=0.02, progress=False)
+    assert result.objective == pytest.approx(best, abs=0.02)
+    assert len(result.trace["objective"]) == 1500
+    assert "took all 1500 steps" in result.message
+
+
+def test_adam_against_optax_by_hand(snelson_like):
+    """The compiled loop takes plain Adam steps."""
+    import optax
+
+    model = tgp.ExactGP(tgp.kernels.SquaredExponential())
+    result = tgp.fit(model, snelson_like, "adam", steps=7, learning_rate=0.05, progress=False)
+    model, rows = model.prepare(snelson_like)
+    optimiser = optax.adam(0.05)
+    params, static = eqx.partition(model, tgp.parameters.trainable(model))
+    state, values = optimiser.init(params), []
+    for _ in range(7):
+        value, grad = jax.value_and_grad(lambda p: -eqx.combine(p, static).objective(rows)[0])(params)
+        values.append(-float(value))
+        updates, state = optimiser.update(grad, state)
+        params = optax.apply_updates(params, updates)
+    np.testing.assert_allclose(result.trace["objective"], values, rtol=1e-7)
+
+
+@pytest.mark.parametrize("method", ["lbfgs", "adam"])
+def test_the_same_seed_gives_the_same_result(snelson_like, method):
+    runs = [
+        tgp.fit(model_of(snelson_like), snelson_like, method, steps=30, restarts=2, seed=3, progress=False)
+        for _ in range(2)
+    ]
+    assert runs[0].objective == runs[1].objective
+    np.testing.assert_array_equal(runs[0].model.Z, runs[1].model.Z)
+
+
+def test_restarts_return_the_best(snelson_like):
+    alone = tgp.fit(model_of(snelson_like), snelson_like, progress=False)
+    result = tgp.fit(model_of(snelson_like), snelson_like, restarts=4, progress=False)
+    assert len(result.restarts) == 5
+    assert result.restarts[0] == alone.objective
+    assert len(set(result.restarts)) > 1
+    assert result.objective == max(result.restarts) == result.trace["objective"].max()
+
+
+def test_frozen_parameters_stay(snelson_like):
+    model = tgp.freeze(model_of(snelson_like), "Z", "kernel.variance")
+    trained = tgp.fit(model, snelson_like, restarts=1, progress=False).model
+    np.testing.assert_array_equal(trained.Z, model.Z)
+    assert float(trained.kernel.variance) == float(model.kernel.variance)
+    assert float(trained.kernel.lengthscale) != float(model.kernel.lengthscale)
+    with pytest.raises(ValueError, match="every one is frozen"):
+        tgp.fit(tgp.freeze(model, "*"), snelson_like)
+
+
+def test_priors_make_it_map_estimation(snelson_like):
+    """A narrow prior pins its parameter; the objective is the bound plus the log prior density."""
+    prior = tgp.priors.LogNormal(np.log(3.0), 0.001)
+    model = tgp.with_priors(model_of(snelson_like), {"kernel.lengthscale": prior})
+    result = tgp.fit(model, snelson_like, progress=False)
+    lengthscale = result.model.kernel.lengthscale
+    assert float(lengthscale) == pytest.approx(3.0, rel=0.01)
+    expected = float(result.model.elbo(snelson_like)) + float(prior.log_density(lengthscale))
+    assert result.objective == pytest.approx(expected, rel=1e-9)
+
+
+def test_blocks_keep_their_partition_through_training(snelson_like):
+    result = tgp.fit(model_of(snelson_like, bound=tgp.Block(8)), snelson_like, progress=False)
+    assert result.model.bound.metric == (1.0,)
+    assert float(result.model.elbo(snelson_like)) == pytest.approx(result.objective, rel=1e-9)
+
+
+def test_callback_sees_each_step_and_can_stop(snelson_like):
+    seen = []
+
+    def stop_at_three(step, row):
+        seen.append((step, row["objective"]))
+        return step == 3
+
+    result = tgp.fit(model_of(snelson_like), snelson_like, callback=stop_at_three, progress=False)
+    assert [step for step, _ in seen] == [1, 2, 3]
+    assert not result.converged
+    assert result.message == "stopped by the callback"
+    assert result.objective >= seen[-1][1]
+
+
+@pytest.mark.parametrize("method", ["lbfgs", "adam"])
+def test_ctrl_c_returns_the_best_so_far(snelson_like, method):
+    def interrupt(step, row):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    result = tgp.fit(model_of(snelson_like), snelson_like, method, steps=200, callback=interrupt, progress=False)
+    assert result.message == "interrupted"
+    assert not result.converged
+    assert result.objective > float(model_of(snelson_like).elbo(snelson_like))
+    assert float(result.model.elbo(snelson_like)) == pytest.approx(result.objective, rel=1e-9)
+
+
+class Cliff(eqx.Module):
+    """Maximise −(x − 3)², where everything beyond 2.5 is not a number."""
+
+    x: tgp.parameters.Parameter
+
+    def prepare(self, data):
+        return self, data
+
+    def objective(self, rows):
+        x = self.x.value
+        return jnp.where(x < 2.5, -((x - 3.0) ** 2), jnp.nan), {}
+
+    def random_start(self, key, rows):
+        return self
+
+    def explain(self, rows):
+        return "beyond the cliff"
+
+
+@pytest.mark.parametrize(("method", "close"), [("lbfgs", 0.3), ("adam", 0.05)])
+def test_a_step_that_is_not_finite_is_rejected_and_reported(method, close):
+    result = tgp.fit(Cliff(tgp.parameters.real(0.0)), None, method, steps=400, learning_rate=0.1, progress=False)
+    assert result.rejected > 0
+    assert 0 < result.trace["rejected"][-1] <= result.rejected
+    assert 2.5 - close < float(result.model.x.value) < 2.5
+    assert np.isfinite(result.objective)
+
+
+def test_a_start_that_is_not_finite_is_an_error():
+    with pytest.raises(tgp.NumericalError, match="beyond the cliff"):
+        tgp.fit(Cliff(tgp.parameters.real(5.0)), None, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "sgd"}, "method must be one of 'lbfgs', 'adam'; got 'sgd'"),
+        ({"steps": 0}, "steps must be a whole number of at least 1"),
+        ({"learning_rate": -1.0}, "learning_rate must be positive"),
+        ({"restarts": -1}, "restarts must be a whole number"),
+        ({"tolerance": 0.0}, "tolerance must be positive"),
+    ],
+)
+def test_bad_arguments(snelson_like, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        tgp.fit(model_of(snelson_like), snelson_like, **arguments)
+
+
+def test_result_prints_what_happened(snelson_like):
+    text = repr(tgp.fit(model_of(snelson_like), snelson_like, restarts=1, progress=False))
+    assert "nats, converged" in text
+    assert "starts reached" in text
+    assert "kernel.lengthscale" in text
+
+
+def test_progress_bar_only_on_a_terminal(snelson_like, capsys):
+    tgp.fit(model_of(snelson_like), snelson_like, steps=5)
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
+
+
+def test_float32_trains(rng):
+    X = rng.uniform(0, 6, size=(100, 1)).astype(np.float32)
+    data = tgp.Dataset(X, np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=100).astype(np.float32))
+    model = tgp.SGPR(tgp.kernels.SquaredExponential(), X[:10], 0.2)
+    for method in ("lbfgs", "adam"):
+        result = tgp.fit(model, data, method, steps=200, learning_rate=0.05, progress=False)
+        assert result.model.Z.dtype == np.float32
+        assert 0.02 < float(result.model.noise_variance) < 0.08
