@@ -1,0 +1,121 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tightgp as tgp
+from tightgp import partition
+
+X = np.random.default_rng(1).normal(size=(103, 2))
+SIZES = [2, 5, 8, 64, 102, 103, 200]
+ones = np.ones(2)
+
+
+def blocks(X, size, metric=ones, **kw):
+    """Row numbers of each block."""
+    order = partition.order(X, tgp.Block(size, **kw), metric)
+    return [order[i : i + size] for i in range(0, len(order), size)]
+
+
+def spread(X, parts):
+    """Mean distance between two rows of one block."""
+    pairs = [np.linalg.norm(X[i] - X[j]) for part in parts for i in part for j in part if i < j]
+    return np.mean(pairs)
+
+
+@pytest.mark.parametrize("kind", ["locality", "random"])
+@pytest.mark.parametrize("size", SIZES)
+def test_order_is_a_permutation(size, kind):
+    order = partition.order(X, tgp.Block(size, kind), ones)
+    np.testing.assert_array_equal(np.sort(order), np.arange(103))
+
+
+@pytest.mark.parametrize("structure", [tgp.Block(1), tgp.Block(8, "rows"), tgp.PowerEP(0.5)], ids=["1", "rows", "ep"])
+def test_rows_as_they_are(structure):
+    assert partition.order(X, structure, ones) is None
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_blocks_in_one_dimension_are_runs_of_sorted_rows(size):
+    """Every cut falls between whole blocks, so only the last block may be smaller."""
+    column = X[:, :1]
+    expected = np.argsort(column[:, 0])
+    got = blocks(column, size, np.ones(1))
+    assert [len(part) for part in got[:-1]] == [size] * (len(got) - 1)
+    for i, part in enumerate(got):
+        assert set(part) == set(expected[i * size : (i + 1) * size])
+
+
+@pytest.mark.parametrize("size", [5, 8, 64])
+def test_blocks_do_not_depend_on_the_order_of_rows(size):
+    shuffle = np.random.default_rng(2).permutation(103)
+    before = {frozenset(part) for part in blocks(X, size)}
+    after = {frozenset(shuffle[part]) for part in blocks(X[shuffle], size)}
+    assert before == after
+    assert len(before) == -(-103 // size)
+
+
+@pytest.mark.parametrize("kind", ["locality", "random"])
+def test_deterministic(kind):
+    first, again = (partition.order(X.copy(), tgp.Block(8, kind), ones) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+
+
+def test_random_by_seed():
+    first, other = (partition.order(X, tgp.Block(8, "random", seed=seed), ones) for seed in (0, 1))
+    assert not np.array_equal(first, other)
+    assert not np.array_equal(first, np.arange(103))
+
+
+@pytest.mark.parametrize("size", [4, 8, 10])
+def test_neighbours_share_blocks(size):
+    near = spread(X, blocks(X, size))
+    assert near < 0.5 * spread(X, blocks(X, size, partition="random"))
+    assert near < 0.5 * spread(X, [np.arange(103)[i : i + size] for i in range(0, 103, size)])
+
+
+def test_clusters_are_blocks():
+    corners = 100.0 * np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    cluster = np.arange(32) % 4
+    got = blocks(corners[cluster] + np.resize(X, (32, 2)), 8)
+    assert [len(set(cluster[part])) for part in got] == [1] * 4
+
+
+def test_cuts_go_across_the_widest_input_after_scaling():
+    wide = X * [1.0, 1e3]
+    for metric, column in [([1.0, 1e9], 0), ([1e9, 1.0], 1), ([1.0, np.inf], 0), ([1.0, 1.0], 1)]:
+        got = blocks(wide, 26, np.array(metric))
+        expected = np.argsort(wide[:, column])
+        assert [set(part) for part in got] == [set(expected[i : i + 26]) for i in range(0, 103, 26)]
+
+
+def test_equal_rows():
+    got = blocks(np.ones((11, 2)), 4)
+    assert [len(part) for part in got] == [4, 4, 3]
+    assert sorted(np.concatenate(got)) == list(range(11))
+
+
+def test_power_ep_blocks_are_the_same():
+    ours, theirs = partition.order(X, tgp.PowerEP(0.5, block=8), ones), partition.order(X, tgp.Block(8), ones)
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_arrays_of_jax():
+    np.testing.assert_array_equal(
+        partition.order(jnp.asarray(X), tgp.Block(8), ones), partition.order(X, tgp.Block(8), ones)
+    )
+
+
+def test_metric_is_the_lengthscales():
+    np.testing.assert_array_equal(partition.metric(X, np.array([0.3, 2.0])), [0.3, 2.0])
+    np.testing.assert_array_equal(partition.metric(X, np.array([0.3, np.inf])), [0.3, np.inf])
+
+
+def test_metric_falls_back_to_spreads():
+    scaled = X * [1.0, 50.0]
+    got = partition.metric(scaled, np.full(2, np.inf))
+    np.testing.assert_allclose(got, [scaled[:, 0].std(), scaled[:, 1].std()], rtol=1e-12)
+
+
+def test_metric_of_inputs_that_do_not_vary():
+    flat = np.column_stack([X[:, 0], np.full(103, 7.0)])
+    np.testing.assert_allclose(partition.metric(flat, np.full(2, np.inf)), [X[:, 0].std(), 1.0], rtol=1e-12)
