@@ -16,6 +16,8 @@ def floats(name: str, value, dtype=None) -> np.ndarray | jax.Array:
             array = np.asarray(value)
             if array.dtype.kind in "biu":
                 array = array.astype(dtype or np.float64)
+            elif array.dtype.kind not in "fO":
+                raise TypeError
             elif array.dtype.kind != "f":
                 array = array.astype(np.float64)
         except (TypeError, ValueError):

@@ -31,6 +31,7 @@ def lower_bound(stats: Statistics, structure: Conditional, count: int) -> Float[
     return _gaussian(stats, count, logdet + penalty, stats.yy - explained)
 
 
+@linalg.full_precision
 def upper_bound(stats: Statistics, count: int) -> Float[Array, ""]:
     """Titsias' upper bound on the log evidence (maths 9.1), from the sums of a variational structure."""
     inflated = 1 + stats.excess
@@ -47,6 +48,7 @@ class WhitenedGaussian(NamedTuple):
     R: Float[Array, "m m"]
 
 
+@linalg.full_precision
 def optimal_q(stats: Statistics) -> WhitenedGaussian:
     """The optimal q(w) (maths 2.3): ``N(B⁻¹b, B⁻¹)``."""
     R = _factor_B(stats.S).inverse

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.cluster import KMeans
 
-from tightgp import checks
+from tightgp import checks, linalg, parameters
 from tightgp.kernels import Kernel
 
 
@@ -26,10 +26,10 @@ def subset(X, num_inducing: int, seed: int = 0) -> np.ndarray:
 
 def kmeans(X, num_inducing: int, seed: int = 0, max_iter: int = 30) -> np.ndarray:
     """Centres of k-means, started at a random subset of rows, at most ``max_iter`` iterations (as in the paper)."""
+    X = np.asarray(checks.matrix("X", X))
     start = subset(X, num_inducing, seed)
     if len(start) < num_inducing:
         return start
-    X = np.asarray(X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the iteration limit is meant
         fitted = KMeans(len(start), init=start, n_init=1, max_iter=max_iter).fit(X)
@@ -49,13 +49,15 @@ def greedy_variance(
     if max_candidates is not None and len(X) > max_candidates:
         keep = np.random.default_rng(seed).permutation(len(X))[: max(max_candidates, num_inducing)]
         X = X[np.sort(keep)]
-    chosen, variances = _pivots(kernel, jnp.asarray(X), num_inducing)
+    X, kernel = X[np.sort(np.unique(X, axis=0, return_index=True)[1])], parameters.cast(kernel, X.dtype)
+    chosen, variances = _pivots(kernel, jnp.asarray(X), min(int(num_inducing), len(X)))
     prior = float(jnp.max(kernel.diagonal(jnp.asarray(X))))
     told = np.asarray(variances) > prior * len(X) * np.finfo(X.dtype).eps
     return _enough(X[np.asarray(chosen)[told]], num_inducing)
 
 
 @eqx.filter_jit
+@linalg.full_precision
 def _pivots(kernel: Kernel, X, m: int):
     """Pivoted Cholesky: the pivots, and the conditional variance that each one had when it was chosen."""
     n = X.shape[0]

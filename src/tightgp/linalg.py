@@ -4,6 +4,7 @@ Every factorisation in the library is kept as the *inverse* of a Cholesky factor
 then a matrix product, which runs at several times the rate of a triangular solve on every backend.
 """
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -17,6 +18,17 @@ MAX_JITTER = 1e-1
 #: From this many columns on, products with a triangular matrix are split to skip its zero half.
 _SPLIT_FROM = 512
 _SPLITS = 4
+
+
+def full_precision(function):
+    """Matrix products in the precision of their operands: accelerators shorten float32 to ten bits otherwise."""
+
+    @functools.wraps(function)
+    def wrapped(*args, **kwargs):
+        with jax.default_matmul_precision("highest"):
+            return function(*args, **kwargs)
+
+    return wrapped
 
 
 class Factor(NamedTuple):
@@ -33,6 +45,7 @@ def default_jitter(dtype) -> float:
     return DEFAULT_JITTER[jnp.dtype(dtype).name]
 
 
+@full_precision
 def factorise(K: Float[Array, "m m"], jitter: float) -> Factor:
     """Factorise ``K + level·mean(diag K)·I`` at the first level that works: ``jitter``, then ten times more each.
 
@@ -59,7 +72,8 @@ def factorise(K: Float[Array, "m m"], jitter: float) -> Factor:
     first = jnp.asarray(jitter, K.dtype)
     level, L = jax.lax.while_loop(unfinished, escalate, (first, attempt(first)))
     matrix = K + level * scale * eye
-    return Factor(matrix, *_factors(matrix, L, inverse_lower(L)), level)
+    L, W = _factors(matrix, L, inverse_lower(L))
+    return Factor(matrix, L, W, level)
 
 
 @jax.custom_vjp
@@ -68,6 +82,7 @@ def _factors(matrix, L, W):
     return L, W
 
 
+@full_precision
 def _factors_bwd(residuals, bars):
     (L, W), (L_bar, W_bar) = residuals, bars
     T = L.T @ jnp.tril(L_bar) - jnp.tril(W_bar) @ W.T
@@ -139,6 +154,7 @@ def whiten_cotangent(W: Float[Array, "m m"], T: Float[Array, "m m"]) -> Float[Ar
 
 
 @jax.custom_vjp
+@full_precision
 def logdet_quadratic(
     K: Float[Array, "m m"], b: Float[Array, "m p"], W: Float[Array, "m m"]
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
@@ -154,6 +170,7 @@ def _logdet_quadratic_fwd(K, b, W):
     return logdet_quadratic(K, b, W), (b, W)
 
 
+@full_precision
 def _logdet_quadratic_bwd(residuals, cotangents):
     (b, W), (g_log, g_quad) = residuals, cotangents
     x = W.T @ (W @ b)
@@ -181,6 +198,7 @@ def _log_determinants_fwd(K):
     return -2 * jnp.sum(jnp.log(jnp.diagonal(W, axis1=1, axis2=2)), axis=1), W
 
 
+@full_precision
 def _log_determinants_bwd(W, g):
     return (g[:, None, None] * jnp.einsum("bki,bkj->bij", W, W),)
 
@@ -188,6 +206,7 @@ def _log_determinants_bwd(W, g):
 log_determinants.defvjp(_log_determinants_fwd, _log_determinants_bwd)
 
 
+@full_precision
 def symmetric_root(K: Float[Array, "n n"]) -> tuple[Float[Array, "n n"], Float[Array, "n n"]]:
     """The symmetric square root of a positive semi-definite ``K`` and its pseudo-inverse."""
     values, vectors = jnp.linalg.eigh(K)

@@ -32,6 +32,8 @@ class Constant(Mean):
 
     def __init__(self, level=0.0):
         self._level = real(level, name="level")
+        if self._level.raw.ndim > 1:
+            raise ValueError(f"level must be one number or have shape (P,), got {self._level.raw.shape}")
 
     def __call__(self, X):
         level = jnp.atleast_1d(self.level)
@@ -56,4 +58,7 @@ class Linear(Mean):
         slope = self.slope if self.slope.ndim == 2 else self.slope[:, None]
         if slope.shape[0] != X.shape[1]:
             raise ValueError(f"slope has {slope.shape[0]} rows but X has {X.shape[1]} column(s)")
-        return X @ slope + jnp.atleast_1d(self.intercept)
+        intercept = jnp.atleast_1d(self.intercept)
+        if slope.shape[1] > 1 and intercept.shape[0] not in (1, slope.shape[1]):
+            raise ValueError(f"intercept has shape {self.intercept.shape} but slope gives {slope.shape[1]} outputs")
+        return X @ slope + intercept

@@ -90,6 +90,7 @@ def positive(
     squared: bool = False,
     frozen: bool = False,
     prior: Prior | None = None,
+    scalar: bool = False,
 ) -> Parameter:
     """A positive parameter; an existing `Parameter` passes through unchanged.
 
@@ -99,6 +100,8 @@ def positive(
         return value
     transform = Positive(floor, squared)
     array = jnp.asarray(_checked(name, value, transform))
+    if scalar and array.ndim:
+        raise ValueError(f"{name} must be one number, got shape {array.shape}")
     return Parameter(transform.inverse(array), transform, frozen, prior)
 
 
@@ -134,15 +137,20 @@ def named_parameters(module) -> dict[str, Parameter]:
     return {_name(path): leaf for path, leaf in leaves if _is_parameter(leaf)}
 
 
+def _matches(name: str, pattern: str) -> bool:
+    """Whether ``pattern`` with wildcards ``*`` and ``?`` fits; brackets stand for themselves, as in ``parts[0]``."""
+    return fnmatchcase(name, pattern.replace("[", "[[]"))
+
+
 def _map_matching(module: T, patterns, change) -> T:
     names = named_parameters(module)
     for pattern in patterns:
-        if not any(fnmatchcase(name, pattern) for name in names):
+        if not any(_matches(name, pattern) for name in names):
             raise ValueError(f"no parameter is called {pattern!r}; there are {', '.join(names) or 'none'}")
 
     def visit(path, leaf):
         name = _name(path) if _is_parameter(leaf) else ""
-        matches = [p for p in patterns if fnmatchcase(name, p)]
+        matches = [p for p in patterns if _matches(name, p)]
         return change(name, leaf, matches[-1]) if matches and _is_parameter(leaf) else leaf
 
     return jax.tree_util.tree_map_with_path(visit, module, is_leaf=_is_parameter)

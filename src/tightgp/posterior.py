@@ -152,6 +152,7 @@ class Posterior(eqx.Module):
         return mean, jnp.broadcast_to(spread[:, None], mean.shape)
 
 
+@linalg.full_precision
 def _project(post: Posterior, X):
     K = post.kernel(X, post.Z)
     mean = post.mean(X) + K @ post.weights
@@ -167,6 +168,7 @@ def _marginal(post: Posterior, X):
 
 
 @eqx.filter_jit
+@linalg.full_precision
 def _joint(post: Posterior, X):
     mean, removed, added = _project(post, X)
     cov = post.kernel(X) - removed @ removed.T
@@ -174,6 +176,7 @@ def _joint(post: Posterior, X):
 
 
 @eqx.filter_jit
+@linalg.full_precision
 def _sample(post: Posterior, X, key, num_samples):
     mean, cov = _joint(post, X)
     L = linalg.factorise(cov, jitter=0.0).lower
@@ -181,6 +184,7 @@ def _sample(post: Posterior, X, key, num_samples):
 
 
 @eqx.filter_jit
+@linalg.full_precision
 def _correction(post: Posterior, X, V):
     """``D*f D^{−½}(I − V)D^{−½} Df*`` in units of the noise (maths 8.2)."""
     t = post._trained()

@@ -29,6 +29,7 @@ class Normal(Prior):
     sd: float = 1.0
 
     def __post_init__(self):
+        checks.finite("mean", checks.floats("mean", self.mean))
         checks.positive("sd", self.sd)
 
     def log_density(self, value):
@@ -43,6 +44,7 @@ class LogNormal(Prior):
     sd: float = 1.0
 
     def __post_init__(self):
+        checks.finite("mean", checks.floats("mean", self.mean))
         checks.positive("sd", self.sd)
 
     def log_density(self, value):

@@ -80,6 +80,7 @@ def local_terms(prior: Prior, chunk: tuple[Rows, Float[Array, " n"]], size: int)
     return Local(K, k, y, jnp.sum(valid * jnp.log(variance)))
 
 
+@linalg.full_precision
 def collect(
     prior: Prior, rows: Rows, structure: Conditional, jitter: float, chunk: int | None = None
 ) -> tuple[Statistics, Factor]:
@@ -163,6 +164,7 @@ def _stream_fwd(structure, plan, prior, Kuu, W, rows):
     return total, (prior, W, rows, kept)
 
 
+@linalg.full_precision
 def _stream_bwd(structure, plan, residuals, bar):
     """Maths 3.2, with ``T = Σ Ā Aᵀ`` summed over the chunks."""
     prior, W, rows, kept = residuals
@@ -194,6 +196,7 @@ _stream.defvjp(_stream_fwd, _stream_bwd)
 
 
 @eqx.filter_jit
+@linalg.full_precision
 def optimal_V(
     prior: Prior, rows: Rows, W: Float[Array, "m m"], structure: Conditional, excess: Float[Array, ""]
 ) -> Float[Array, "b s s"]:

@@ -134,6 +134,7 @@ BAD = [
     (lambda d, Z, k: tgp.SGPR(k, Z * np.nan, 0.2), "Z has NaN or infinite values in 6 row"),
     (lambda d, Z, k: tgp.SGPR(k, Z[:0], 0.2), r"Z is empty \(shape \(0, 2\)\)"),
     (lambda d, Z, k: tgp.SGPR(k, Z, -0.2), "noise_variance must be above its floor 1e-06 and finite, got -0.2"),
+    (lambda d, Z, k: tgp.SGPR(k, Z, np.ones(37)), r"noise_variance must be one number, got shape \(37,\)"),
     (lambda d, Z, k: tgp.SGPR(k, Z, np.inf), "noise_variance must be above its floor 1e-06 and finite, got inf"),
     (lambda d, Z, k: tgp.SGPR(k, Z, 0.2, bound="tight"), "bound must be one of 'standard'.*got 'tight'"),
     (lambda d, Z, k: tgp.SGPR(k, Z, 0.2, bound=tgp.Block(0)), "size must be a whole number of at least 1, got 0"),

@@ -1,6 +1,7 @@
 """What every kernel is: a small module with a matrix, a cheap diagonal, and ``+`` and ``*``."""
 
 import abc
+import operator
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -8,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tightgp import parameters
+from tightgp.linalg import full_precision
 
 AnyArray = Array | np.ndarray
 
@@ -21,6 +23,7 @@ class Kernel(eqx.Module):
 
     active_dims: eqx.AbstractVar[tuple[int, ...] | None]
 
+    @full_precision
     def __call__(self, X: Float[AnyArray, "n d"], X2: Float[AnyArray, "k d"] | None = None) -> Float[Array, "n k"]:
         return self._matrix(self._select(X), None if X2 is None else self._select(X2))
 
@@ -75,7 +78,9 @@ def dims(active_dims) -> tuple[int, ...] | None:
     if active_dims is None:
         return None
     try:
-        numbers = tuple(int(i) for i in active_dims)
+        if any(isinstance(i, bool | np.bool_) for i in active_dims):
+            raise TypeError
+        numbers = tuple(operator.index(i) for i in active_dims)
     except TypeError:
         raise ValueError(f"active_dims must be column numbers such as [0, 2], got {active_dims!r}") from None
     if not numbers or min(numbers) < 0 or len(set(numbers)) != len(numbers):

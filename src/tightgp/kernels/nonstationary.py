@@ -38,7 +38,7 @@ class Polynomial(Kernel):
 
     def __init__(self, degree=2, variance=1.0, offset=1.0, active_dims=None):
         self._variance = positive(variance, name="variance", squared=True)
-        self._offset = positive(offset, name="offset")
+        self._offset = positive(offset, name="offset", scalar=True)
         self.degree = checks.count("degree", degree)
         self.active_dims = dims(active_dims)
 
@@ -59,7 +59,7 @@ class Constant(Kernel):
     variance = reader("_variance", "Prior variance of the level.")
 
     def __init__(self, variance=1.0, active_dims=None):
-        self._variance = positive(variance, name="variance", squared=True)
+        self._variance = positive(variance, name="variance", squared=True, scalar=True)
         self.active_dims = dims(active_dims)
 
     def _matrix(self, X, X2):
@@ -80,7 +80,7 @@ class White(Kernel):
     variance = reader("_variance", "Variance of the white part.")
 
     def __init__(self, variance=1.0, active_dims=None):
-        self._variance = positive(variance, name="variance", squared=True)
+        self._variance = positive(variance, name="variance", squared=True, scalar=True)
         self.active_dims = dims(active_dims)
 
     def _matrix(self, X, X2):

@@ -38,6 +38,14 @@ def _distance(r2: Float[Array, "n k"]) -> Float[Array, "n k"]:
     return jnp.where(positive_part, jnp.sqrt(jnp.where(positive_part, r2, 1.0)), 0.0)
 
 
+def _fields(variance, lengthscale, active_dims):
+    return (
+        positive(variance, name="variance", squared=True, scalar=True),
+        positive(lengthscale, name="lengthscale", floor=FLOOR),
+        dims(active_dims),
+    )
+
+
 class Stationary(Kernel):
     """``variance · profile(r²)`` with ``r² = Σ_d ((x_d − x'_d)/lengthscale_d)²``."""
 
@@ -47,11 +55,6 @@ class Stationary(Kernel):
 
     variance = reader("_variance", "Prior variance σ_f² of the function.")
     lengthscale = reader("_lengthscale", "Lengthscale ℓ: one number, or one for each active input.")
-
-    def __init__(self, variance=1.0, lengthscale=1.0, active_dims=None):
-        self._variance = positive(variance, name="variance", squared=True)
-        self._lengthscale = positive(lengthscale, name="lengthscale", floor=FLOOR)
-        self.active_dims = dims(active_dims)
 
     @abc.abstractmethod
     def _profile(self, r2: Float[Array, "n k"]) -> Float[Array, "n k"]:
@@ -80,12 +83,18 @@ def spread(lengthscale, active_dims, num_inputs: int) -> Float[Array, " d"]:
 class SquaredExponential(Stationary):
     """``σ_f² exp(−r²/2)``: infinitely smooth functions."""
 
+    def __init__(self, variance=1.0, lengthscale=1.0, active_dims=None):
+        self._variance, self._lengthscale, self.active_dims = _fields(variance, lengthscale, active_dims)
+
     def _profile(self, r2):
         return jnp.exp(-0.5 * r2)
 
 
 class Matern12(Stationary):
     """``σ_f² exp(−r)``: continuous, nowhere differentiable functions."""
+
+    def __init__(self, variance=1.0, lengthscale=1.0, active_dims=None):
+        self._variance, self._lengthscale, self.active_dims = _fields(variance, lengthscale, active_dims)
 
     def _profile(self, r2):
         return jnp.exp(-_distance(r2))
@@ -94,6 +103,9 @@ class Matern12(Stationary):
 class Matern32(Stationary):
     """``σ_f² (1 + √3 r) exp(−√3 r)``: once differentiable functions."""
 
+    def __init__(self, variance=1.0, lengthscale=1.0, active_dims=None):
+        self._variance, self._lengthscale, self.active_dims = _fields(variance, lengthscale, active_dims)
+
     def _profile(self, r2):
         s = math.sqrt(3.0) * _distance(r2)
         return (1 + s) * jnp.exp(-s)
@@ -101,6 +113,9 @@ class Matern32(Stationary):
 
 class Matern52(Stationary):
     """``σ_f² (1 + √5 r + 5r²/3) exp(−√5 r)``: twice differentiable functions."""
+
+    def __init__(self, variance=1.0, lengthscale=1.0, active_dims=None):
+        self._variance, self._lengthscale, self.active_dims = _fields(variance, lengthscale, active_dims)
 
     def _profile(self, r2):
         s = math.sqrt(5.0) * _distance(r2)
@@ -114,10 +129,8 @@ class RationalQuadratic(Stationary):
     alpha = reader("_alpha", "Weight α of the short lengthscales; α → ∞ is the squared exponential.")
 
     def __init__(self, variance=1.0, lengthscale=1.0, alpha=1.0, active_dims=None):
-        self._variance = positive(variance, name="variance", squared=True)
-        self._lengthscale = positive(lengthscale, name="lengthscale", floor=FLOOR)
-        self._alpha = positive(alpha, name="alpha", floor=FLOOR)
-        self.active_dims = dims(active_dims)
+        self._variance, self._lengthscale, self.active_dims = _fields(variance, lengthscale, active_dims)
+        self._alpha = positive(alpha, name="alpha", floor=FLOOR, scalar=True)
 
     def _profile(self, r2):
         return jnp.exp(-self.alpha * jnp.log1p(r2 / (2 * self.alpha)))
@@ -136,10 +149,8 @@ class Periodic(Kernel):
     period = reader("_period", "Period p of the function.")
 
     def __init__(self, variance=1.0, lengthscale=1.0, period=1.0, active_dims=None):
-        self._variance = positive(variance, name="variance", squared=True)
-        self._lengthscale = positive(lengthscale, name="lengthscale", floor=FLOOR)
+        self._variance, self._lengthscale, self.active_dims = _fields(variance, lengthscale, active_dims)
         self._period = positive(period, name="period", floor=FLOOR)
-        self.active_dims = dims(active_dims)
 
     def _on_circles(self, X):
         angle = 2 * jnp.pi * X / per_column("period", self.period, X)

@@ -46,7 +46,7 @@ def noise_parameter(noise_variance) -> Parameter | None:
     """The model's own noise variance; None where all noise is known from the data."""
     if noise_variance is None:
         return None
-    return parameters.positive(noise_variance, name="noise_variance", floor=FLOOR, squared=True)
+    return parameters.positive(noise_variance, name="noise_variance", floor=FLOOR, squared=True, scalar=True)
 
 
 def to_rows(data: Dataset, noise: Parameter | None, dtype, order=None) -> Rows:

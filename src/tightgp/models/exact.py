@@ -94,6 +94,7 @@ def _log_evidence(model: ExactGP, rows: Rows):
 
 
 @eqx.filter_jit
+@linalg.full_precision
 def _weights(model: ExactGP, rows: Rows):
     factor, y = _factor(model, rows)
     return factor.inverse.T @ (factor.inverse @ y), factor.inverse

@@ -173,6 +173,7 @@ def _upper_bound(model: SGPR, rows: Rows):
 
 
 @eqx.filter_jit
+@linalg.full_precision
 def _posterior(model: SGPR, rows: Rows):
     prior = model._prior()
     stats, factor = statistics.collect(prior, rows, model.bound, model.jitter)
