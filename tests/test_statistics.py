@@ -84,7 +84,7 @@ def test_value_and_gradient(rng, bound, outputs, known, chunk):
 @pytest.mark.parametrize("bound", ["diagonal", tgp.PowerEP(0.6, block=5, partition="rows")])
 def test_rows_kept_between_the_passes(rng, monkeypatch, bound):
     """Several chunks whose whitened rows are kept rather than made again."""
-    monkeypatch.setattr(statistics, "_CHUNK_BYTES", {"cpu": 5 * 6 * 8})
+    monkeypatch.setattr(statistics, "_CHUNK_BYTES", dict.fromkeys(("cpu", "gpu"), 5 * 6 * 8))
     model, rows = build(rng, bound, 1, False, M=6)
     assert statistics._plan(N, 6, 8, model.bound.size, None) == (N, 5, 5, True)
     check(model, rows, None)

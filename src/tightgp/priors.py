@@ -21,6 +21,11 @@ class Prior:
         raise NotImplementedError
 
 
+def _check_normal(prior):
+    checks.finite("mean", checks.floats("mean", prior.mean))
+    checks.positive("sd", prior.sd)
+
+
 @dataclass(frozen=True)
 class Normal(Prior):
     """``N(x | mean, sd²)``."""
@@ -29,8 +34,7 @@ class Normal(Prior):
     sd: float = 1.0
 
     def __post_init__(self):
-        checks.finite("mean", checks.floats("mean", self.mean))
-        checks.positive("sd", self.sd)
+        _check_normal(self)
 
     def log_density(self, value):
         return stats.norm.logpdf(value, self.mean, self.sd)
@@ -44,8 +48,7 @@ class LogNormal(Prior):
     sd: float = 1.0
 
     def __post_init__(self):
-        checks.finite("mean", checks.floats("mean", self.mean))
-        checks.positive("sd", self.sd)
+        _check_normal(self)
 
     def log_density(self, value):
         return stats.norm.logpdf(jnp.log(value), self.mean, self.sd) - jnp.log(value)

@@ -3,6 +3,8 @@
 import functools
 import numbers
 import operator
+from collections.abc import Callable
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,57 +13,45 @@ from tightgp.kernels.base import Kernel
 from tightgp.kernels.nonstationary import Constant
 
 
-def _parts(cls, left, right):
-    parts = []
-    for part in (left, right):
-        if isinstance(part, cls):
-            parts.extend(part.parts)
-        elif isinstance(part, Kernel):
-            parts.append(part)
-        elif isinstance(part, numbers.Real) and not isinstance(part, bool):
-            parts.append(Constant(part))
-        else:
-            return NotImplemented
-    return cls(tuple(parts))
+class Combination(Kernel):
+    """Kernels joined entry by entry."""
+
+    parts: tuple[Kernel, ...]
+    active_dims: tuple[int, ...] | None = eqx.field(static=True, default=None)
+    join: eqx.AbstractClassVar[Callable]
+
+    @classmethod
+    def of(cls, left, right):
+        """Two kernels, or a kernel and a number, joined; combinations of the same kind are flattened."""
+        parts: list[Kernel] = []
+        for part in (left, right):
+            if isinstance(part, cls):
+                parts.extend(part.parts)
+            elif isinstance(part, Kernel):
+                parts.append(part)
+            elif isinstance(part, numbers.Real) and not isinstance(part, bool):
+                parts.append(Constant(part))
+            else:
+                return NotImplemented
+        return cls(tuple(parts))
+
+    def _matrix(self, X, X2):
+        return functools.reduce(self.join, (part(X, X2) for part in self.parts))
+
+    def _diagonal(self, X):
+        return functools.reduce(self.join, (part.diagonal(X) for part in self.parts))
+
+    def length_scales(self, num_inputs):
+        return functools.reduce(jnp.minimum, (part.length_scales(num_inputs) for part in self.parts))
 
 
-class Sum(Kernel):
+class Sum(Combination):
     """``k_1 + k_2 + …``."""
 
-    parts: tuple[Kernel, ...]
-    active_dims: tuple[int, ...] | None = eqx.field(static=True, default=None)
-
-    @classmethod
-    def of(cls, left, right):
-        """The sum of two kernels or a kernel and a number, flattened."""
-        return _parts(cls, left, right)
-
-    def _matrix(self, X, X2):
-        return functools.reduce(operator.add, (part(X, X2) for part in self.parts))
-
-    def _diagonal(self, X):
-        return functools.reduce(operator.add, (part.diagonal(X) for part in self.parts))
-
-    def length_scales(self, num_inputs):
-        return functools.reduce(jnp.minimum, (part.length_scales(num_inputs) for part in self.parts))
+    join: ClassVar[Callable] = operator.add
 
 
-class Product(Kernel):
+class Product(Combination):
     """``k_1 · k_2 · …``."""
 
-    parts: tuple[Kernel, ...]
-    active_dims: tuple[int, ...] | None = eqx.field(static=True, default=None)
-
-    @classmethod
-    def of(cls, left, right):
-        """The product of two kernels or a kernel and a number, flattened."""
-        return _parts(cls, left, right)
-
-    def _matrix(self, X, X2):
-        return functools.reduce(operator.mul, (part(X, X2) for part in self.parts))
-
-    def _diagonal(self, X):
-        return functools.reduce(operator.mul, (part.diagonal(X) for part in self.parts))
-
-    def length_scales(self, num_inputs):
-        return functools.reduce(jnp.minimum, (part.length_scales(num_inputs) for part in self.parts))
+    join: ClassVar[Callable] = operator.mul
