@@ -22,7 +22,7 @@ from tightgp.linalg import Factor
 from tightgp.means import Mean
 
 #: A chunk's M columns take about this many bytes; small enough for a CPU's cache, large enough for a GPU's cores.
-_CHUNK_BYTES = {"cpu": 12 << 20, "gpu": 1 << 29}
+_CHUNK_BYTES = {"cpu": 8 << 20, "gpu": 1 << 29}
 #: Whitened rows up to this size are kept between the two passes instead of being made again.
 _KEEP_BYTES = {"cpu": 1 << 28, "gpu": 4 << 30}
 

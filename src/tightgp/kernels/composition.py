@@ -33,7 +33,7 @@ class Combination(Kernel):
                 parts.append(Constant(part))
             else:
                 return NotImplemented
-        return cls(tuple(parts))
+        return cls(parts=tuple(parts))
 
     def _matrix(self, X, X2):
         return functools.reduce(self.join, (part(X, X2) for part in self.parts))
