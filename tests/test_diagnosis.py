@@ -1,5 +1,6 @@
 """A failed factorisation says which input caused it."""
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -68,3 +69,25 @@ def test_exact_gp_and_posteriors_raise_too(problem):
     ):
         with pytest.raises(tgp.NumericalError, match="ran away"):
             attempt()
+
+
+KERNELS = (tgp.kernels.SquaredExponential, tgp.kernels.Matern12, tgp.kernels.Matern52, tgp.kernels.RationalQuadratic)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e160])
+def test_a_kernel_never_turns_bad_numbers_into_good_ones(kernel, columns, bad):
+    X = np.ones((3, columns))
+    X[0, 0], X[1, 0] = bad, 2.0
+    assert not np.any(np.asarray(kernel()(X, np.ones((2, columns))))[0] > 1e-300)
+
+
+def test_nan_in_a_parameter_or_in_Z_is_an_error(problem, model):
+    data, _, _ = problem
+    for where in (lambda m: m.kernel._lengthscale.raw, lambda m: m._Z.raw, lambda m: m._noise_variance.raw):
+        broken = eqx.tree_at(where, model, where(model) * np.nan)
+        with pytest.raises(tgp.NumericalError, match=r"not finite|NaN"):
+            broken.elbo(data)
+        with pytest.raises(tgp.NumericalError):
+            broken.posterior(data)

@@ -92,12 +92,13 @@ def test_log_determinants_and_inverse_roots(rng):
     np.testing.assert_allclose(np.einsum("bki,bkj->bij", W, W), np.linalg.inv(K), rtol=1e-10)
 
 
-def test_symmetric_root_of_a_singular_matrix(rng):
+def test_inverse_symmetric_root_of_a_singular_matrix(rng):
     A = rng.normal(size=(5, 3))
     K = jnp.asarray(A @ A.T)
-    root, inverse = linalg.symmetric_root(K)
-    np.testing.assert_allclose(root @ root, K, atol=1e-12)
+    inverse = linalg.inverse_symmetric_root(K)
+    np.testing.assert_allclose(inverse, inverse.T, atol=1e-12)
     np.testing.assert_allclose(K @ inverse @ inverse @ K, K, atol=1e-11)
+    assert np.all(np.isnan(linalg.inverse_symmetric_root(K.at[0, 0].set(jnp.nan))))
 
 
 def test_whiten_cotangent_against_autodiff(rng):

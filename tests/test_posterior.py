@@ -218,3 +218,25 @@ def test_float32(rng):
     np.testing.assert_allclose(m32, m64, atol=2e-3)
     np.testing.assert_allclose(v32, v64, atol=2e-3)
     assert single.scales.dtype == np.float32
+
+
+def test_samples_where_little_variance_is_left(rng):
+    """In float32 the posterior variance drowns in the rounding of the prior's; samples stay finite."""
+    X = np.linspace(0, 3, 60, dtype=np.float32)[:, None]
+    post = tgp.ExactGP(tgp.kernels.SquaredExponential(100.0), 1e-4).posterior(tgp.Dataset(X, np.sin(X[:, 0])))
+    draws = np.asarray(post.sample_f(jax.random.key(0), X, num_samples=5))
+    np.testing.assert_allclose(draws, np.broadcast_to(np.sin(X[:, 0]), (5, 60)), atol=0.5)
+
+
+def test_a_posterior_can_be_an_argument_of_a_jitted_function(problem, tests):
+    data, Z, kernel = problem
+    for bound in ("diagonal", tgp.Block(8)):
+        post = tgp.SGPR(kernel, Z, 0.2, bound=bound).posterior(data)
+        mean, _ = jax.jit(lambda p, X: p.predict_f(X))(post, jnp.asarray(tests))
+        np.testing.assert_allclose(mean, post.predict_f(tests)[0], rtol=1e-12)
+
+
+def test_lists_take_the_models_precision(rng):
+    X = rng.normal(size=(30, 1)).astype(np.float32)
+    post = tgp.SGPR(tgp.kernels.Matern52(), X[:5], 0.1).posterior(tgp.Dataset(X, X[:, 0]))
+    assert post.predict_f([[0.5], [1]])[0].dtype == np.float32

@@ -32,7 +32,7 @@ def test_double_precision_is_switched_on_by_the_import_unless_asked_not_to():
 def test_works_without_64_bit():
     code = """
 import numpy as np, tightgp as tgp
-X = np.linspace(0, 6, 50, dtype=np.float32)[:, None]
+X = np.linspace(0, 6, 50)[:, None]
 data = tgp.Dataset(X, np.sin(X[:, 0]))
 result = tgp.fit(tgp.SGPR(tgp.kernels.Matern52(), X[::5], 0.1), data, steps=20, progress=False)
 print(result.model.Z.dtype, np.isfinite(result.objective))

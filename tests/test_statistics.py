@@ -134,3 +134,27 @@ def test_clamps_are_counted():
     value, followed = model.objective(rows)
     assert np.isfinite(float(value))
     assert float(followed["clamped"]) > 0
+
+
+@pytest.mark.parametrize("bound", ["diagonal", tgp.PowerEP(0.6, block=5, partition="rows")])
+@pytest.mark.parametrize("chunk", [None, 6])
+def test_gradient_in_the_data(rng, bound, chunk):
+    """Inputs, targets and known noise can be differentiated too: input warping and latent inputs rely on it."""
+    model, rows = build(rng, bound, 2, True)
+    gradient = jax.grad(lambda rows: _elbo(model, rows, chunk)[0])(rows)
+    expected = jax.grad(lambda rows: dense_elbo(model, rows))(rows)
+    for mine, theirs in zip(gradient, expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-9 * float(jnp.max(jnp.abs(theirs))))
+
+
+def test_blocks_are_no_larger_than_the_data_or_than_a_chunk_can_bear(rng):
+    X = rng.normal(size=(N, 2))
+    data = tgp.Dataset(X, X[:, 0])
+    values = [
+        float(tgp.SGPR(tgp.kernels.Matern32(), X[:4], 0.1, bound=tgp.Block(size, "rows")).elbo(data))
+        for size in (N, 10**6)
+    ]
+    assert values[0] == values[1]
+    plan = statistics._plan(200_000, 10, 8, 1024, None)
+    assert plan.chunk * 1024 * 8 <= 2 * max(statistics._CHUNK_BYTES.values())
+    assert plan.chunk % 1024 == 0

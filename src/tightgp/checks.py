@@ -8,20 +8,24 @@ import numpy as np
 
 
 def floats(name: str, value, dtype=None) -> np.ndarray | jax.Array:
-    """``value`` as a floating-point array, untouched where it is one already."""
+    """``value`` as a floating-point array, untouched where it is one already.
+
+    Lists and whole numbers have no precision of their own and take ``dtype``. Where JAX runs without 64-bit
+    floats, float64 becomes float32, as everything does there.
+    """
     if isinstance(value, jax.Array) and jax.numpy.issubdtype(value.dtype, np.floating):
         array: np.ndarray | jax.Array = value
     else:
         try:
             array = np.asarray(value)
-            if array.dtype.kind in "biu":
-                array = array.astype(dtype or np.float64)
-            elif array.dtype.kind not in "fO":
+            if array.dtype.kind not in "biufO":
                 raise TypeError
-            elif array.dtype.kind != "f":
-                array = array.astype(np.float64)
+            if array.dtype.kind != "f" or not hasattr(value, "dtype"):
+                array = array.astype(dtype or np.float64)
         except (TypeError, ValueError):
             raise ValueError(f"{name} must be an array of numbers, got {type(value).__name__}") from None
+        if array.dtype == np.float64:
+            array = array.astype(jax.dtypes.canonicalize_dtype(np.float64), copy=False)
     if array.dtype not in (np.float32, np.float64):
         raise ValueError(f"{name} has dtype {array.dtype}; use float64 or float32")
     return array
@@ -40,9 +44,9 @@ def finite(name: str, array) -> None:
         )
 
 
-def matrix(name: str, value, columns: int | None = None) -> np.ndarray | jax.Array:
+def matrix(name: str, value, columns: int | None = None, dtype=None) -> np.ndarray | jax.Array:
     """A finite, non-empty two-dimensional array, with ``columns`` columns where that is given."""
-    array = floats(name, value)
+    array = floats(name, value, dtype)
     if array.ndim != 2:
         hint = f"; for one input column pass {name}[:, None]" if array.ndim == 1 else ""
         raise ValueError(f"{name} must have shape (rows, columns), got {array.shape}{hint}")
@@ -89,3 +93,33 @@ def choice(name: str, value, allowed) -> None:
     """One of a few words."""
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
+
+
+def number(name: str, value) -> float:
+    """One finite number."""
+    array = np.asarray(value)
+    if array.ndim or array.dtype.kind not in "iuf" or not np.isfinite(array):
+        raise ValueError(f"{name} must be one finite number, got {value!r}")
+    return float(array)
+
+
+def seed(name: str, value) -> int:
+    """A whole number from 0 on."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise ValueError(f"{name} must be a whole number of at least 0, got {value!r}")
+    return int(value)
+
+
+def instance(name: str, value, kind: type, where: str) -> None:
+    """One of the project's own things."""
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} must be one of {where}, got {type(value).__name__}")
+
+
+def not_negative(name: str, value, dtype=None) -> np.ndarray | jax.Array:
+    """Finite numbers from zero on."""
+    array = floats(name, value, dtype)
+    finite(name, array)
+    if not isinstance(array, jax.core.Tracer) and np.any(np.asarray(array) < 0):
+        raise ValueError(f"{name} must not be negative, got {float(np.min(np.asarray(array)))}")
+    return array

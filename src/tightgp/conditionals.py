@@ -17,8 +17,8 @@ PowerEP, block Σ log|I + α R_bb|/α     I + α R_bb         α = 1 is PITC
 The penalty of Power EP already holds the log determinant of its own noise.
 """
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -53,7 +53,7 @@ class Conditional:
     pooled: bool = False
     size: int = 1
     partition: str = "rows"
-    metric: tuple[float, ...] | None = None
+    metric: tuple[float, ...] | None = field(default=None, compare=False)
     seed: int = 0
 
     def __post_init__(self):
@@ -104,12 +104,13 @@ class Conditional:
     ) -> Float[Array, "b s s"]:
         """The diagonal blocks of the optimal V for some rows (maths 1.4); ``mean_excess`` is over all rows."""
         if not self.is_bound:
-            raise ValueError("Power EP has no q(f|u) and so no V; use a bound such as 'diagonal'")
+            raise ValueError(f"{self.name} has no q(f|u) and so no V; use a bound such as 'diagonal'")
         if self.size == 1:
             r = mean_excess * jnp.ones(len(A), A.dtype) if self.pooled else _clamp(k - jnp.sum(A * A, axis=1))[0]
             return (1 / (1 + self.curvature * r))[:, None, None]
         R, _ = block_residuals(A, k, self.size)
-        return jnp.linalg.inv(jnp.eye(self.size, dtype=A.dtype) + R)
+        W = linalg.inverse_roots(jnp.eye(self.size, dtype=A.dtype) + R)
+        return jnp.einsum("bki,bkj->bij", W, W)
 
 
 def _clamp(r):
@@ -138,6 +139,7 @@ def Block(size: int = 64, partition: str = "locality", seed: int = 0) -> Conditi
     """
     checks.count("size", size)
     checks.choice("partition", partition, PARTITIONS)
+    checks.seed("seed", seed)
     return Conditional("block", curvature=1.0, size=size, partition=partition, seed=seed)
 
 
@@ -146,20 +148,21 @@ def PowerEP(alpha: float, block: int = 1, partition: str = "locality", seed: int
 
     Its objective approximates the log evidence from neither side: it is no bound.
     """
-    if not (isinstance(alpha, int | float) and 0 < alpha <= 1):
+    if not 0 < checks.number("alpha", alpha) <= 1:
         raise ValueError(f"alpha must lie in (0, 1], got {alpha!r}; 0 itself is bound='standard'")
     checks.count("block", block)
     checks.choice("partition", partition, PARTITIONS)
+    checks.seed("seed", seed)
     name = f"PowerEP({alpha:g})" if block == 1 else f"PowerEP({alpha:g}, block={block})"
     return Conditional(name, float(alpha), float(alpha), size=block, partition=partition, seed=seed)
 
 
-def named(bound: str | Conditional) -> Conditional:
+def named(bound: Any) -> Conditional:
     """A structure from its name."""
     if isinstance(bound, Conditional):
         return bound
     table = {"standard": STANDARD, "spherical": SPHERICAL, "diagonal": DIAGONAL, "block": Block()}
-    if bound not in table:
+    if not isinstance(bound, str) or bound not in table:
         raise ValueError(
             f"bound must be one of {', '.join(map(repr, table))}, or an object such as "
             f"tightgp.Block(64) or tightgp.PowerEP(0.5); got {bound!r}"

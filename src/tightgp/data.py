@@ -13,6 +13,7 @@ class Dataset:
     """Inputs ``X`` (N, D), targets ``y`` (N,) or (N, P), and optionally each row's known noise variance (N,).
 
     A known variance adds to the model's own: row i has noise ``noise_variance[i] + model.noise_variance``.
+    Arrays are checked once and not copied: do not change them afterwards.
 
     >>> data = Dataset([[0.0], [1.0]], [0.3, 0.7])
     >>> data.num_data, data.num_inputs, data.num_outputs
@@ -37,7 +38,7 @@ class Dataset:
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "y", y)
         if self.noise_variance is not None:
-            noise = checks.positive("noise_variance", checks.floats("noise_variance", self.noise_variance, X.dtype))
+            noise = checks.not_negative("noise_variance", self.noise_variance, X.dtype)
             if noise.shape != (X.shape[0],):
                 raise ValueError(f"noise_variance must have shape ({X.shape[0]},), one a row of X, got {noise.shape}")
             checks.same_dtype("noise_variance", noise, "X", X)

@@ -46,16 +46,16 @@ def default_jitter(dtype) -> float:
 
 
 @full_precision
-def factorise(K: Float[Array, "m m"], jitter: float) -> Factor:
-    """Factorise ``K + level·mean(diag K)·I`` at the first level that works: ``jitter``, then ten times more each.
+def factorise(K: Float[Array, "m m"], jitter: float, scale: Float[Array, ""] | None = None) -> Factor:
+    """Factorise ``K + level·scale·I`` at the first level that works: ``jitter``, then ten times more each.
 
-    From ``jitter=0`` the first retry is a hundredth of the dtype's default. The search runs inside jit. Where
+    The scale is the mean diagonal of ``K``, or what is given where ``K`` is a small difference of large parts. From ``jitter=0`` the first retry is a hundredth of the dtype's default. The search runs inside jit. Where
     even ``MAX_JITTER`` fails, the factor is NaN and so is everything computed from it; callers report that,
     they never hide it. The level is a constant to autodiff; the scale that multiplies it is not, so
     derivatives are those of the matrix that was factorised.
     """
     eye = jnp.eye(K.shape[0], dtype=K.dtype)
-    scale = jnp.mean(jnp.diagonal(K))
+    scale = jnp.mean(jnp.diagonal(K)) if scale is None else scale
     fixed_K, fixed_scale = jax.lax.stop_gradient((K, scale))
 
     def attempt(level):
@@ -207,10 +207,9 @@ log_determinants.defvjp(_log_determinants_fwd, _log_determinants_bwd)
 
 
 @full_precision
-def symmetric_root(K: Float[Array, "n n"]) -> tuple[Float[Array, "n n"], Float[Array, "n n"]]:
-    """The symmetric square root of a positive semi-definite ``K`` and its pseudo-inverse."""
+def inverse_symmetric_root(K: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """The pseudo-inverse of the symmetric square root of a positive semi-definite ``K``."""
     values, vectors = jnp.linalg.eigh(K)
-    cut = values > values[-1] * len(K) * jnp.finfo(K.dtype).eps
-    roots = jnp.sqrt(jnp.where(cut, values, 0.0))
-    inverse_roots = jnp.where(cut, 1 / jnp.where(cut, roots, 1.0), 0.0)
-    return (vectors * roots) @ vectors.T, (vectors * inverse_roots) @ vectors.T
+    gone = values <= values[-1] * len(K) * jnp.finfo(K.dtype).eps
+    inverse_roots = jnp.where(gone, 0.0, jax.lax.rsqrt(jnp.where(gone, 1.0, values)))
+    return (vectors * inverse_roots) @ vectors.T

@@ -96,13 +96,13 @@ def positive(
 
     >>> noise = positive(0.1, floor=1e-8, squared=True, frozen=True)
     """
-    if isinstance(value, Parameter):
-        return value
-    transform = Positive(floor, squared)
-    array = jnp.asarray(_checked(name, value, transform))
-    if scalar and array.ndim:
-        raise ValueError(f"{name} must be one number, got shape {array.shape}")
-    return Parameter(transform.inverse(array), transform, frozen, prior)
+    if not isinstance(value, Parameter):
+        transform = Positive(floor, squared)
+        array = jnp.asarray(_checked(name, value, transform))
+        value = Parameter(transform.inverse(array), transform, frozen, prior)
+    if scalar and value.raw.ndim:
+        raise ValueError(f"{name} must be one number, got shape {value.raw.shape}")
+    return value
 
 
 def real(value, *, name: str = "value", frozen: bool = False, prior: Prior | None = None) -> Parameter:
@@ -144,6 +144,8 @@ def _matches(name: str, pattern: str) -> bool:
 
 def _map_matching(module: T, patterns, change) -> T:
     names = named_parameters(module)
+    if not patterns:
+        raise ValueError(f"name at least one parameter; there are {', '.join(names) or 'none'}")
     for pattern in patterns:
         if not any(_matches(name, pattern) for name in names):
             raise ValueError(f"no parameter is called {pattern!r}; there are {', '.join(names) or 'none'}")

@@ -11,9 +11,10 @@ from jaxtyping import Array, Float
 
 from tightgp import checks, linalg, statistics
 from tightgp.conditionals import Conditional
+from tightgp.diagnosis import NumericalError
 from tightgp.kernels import Kernel
 from tightgp.means import Mean
-from tightgp.statistics import Prior, Rows
+from tightgp.statistics import Process, Rows
 
 #: Rows of test inputs are taken this many bytes of kernel matrix at a time.
 _BATCH_BYTES = 64 << 20
@@ -23,14 +24,23 @@ _MAX_EXACT_CONDITIONAL = 5000
 _MAX_JOINT = 20_000
 
 
-class Training(NamedTuple):
+class Training(eqx.Module):
     """What the training data left behind, for answers that go back to its rows."""
 
-    prior: Prior
+    process: Process
     rows: Rows
     order: np.ndarray | None
-    structure: Conditional
     excess: Float[Array, ""]
+    structure: Conditional = eqx.field(static=True)
+
+
+class _Refinement(NamedTuple):
+    """What the consistent predictive needs of the training rows (maths 8.2), in units of the noise."""
+
+    scale: Float[Array, " n"]
+    A: Float[Array, "n m"]
+    inverse_root: Float[Array, "n n"]
+    V: Float[Array, "b s s"]
 
 
 class Posterior(eqx.Module):
@@ -58,15 +68,12 @@ class Posterior(eqx.Module):
         (maths 8.2): the same mean, a variance that is never larger, O(N³).
         """
         X = self._inputs(X)
-        joint = full_cov or exact_conditional
-        if joint:
-            self._limit("full_cov" if full_cov else "exact_conditional", X)
-            mean, cov = _joint(self, X)
-            if exact_conditional:
-                cov = cov - self._conditional_correction(X)
-            spread = cov if full_cov else jnp.maximum(jnp.diagonal(cov), 0.0)
+        refinement = self._refinement() if exact_conditional else None
+        if full_cov:
+            self._limit("full_cov", X)
+            mean, spread = _joint(self, refinement, X)
         else:
-            mean, spread = _batched(_marginal, self, X)
+            mean, spread = _marginals(self, refinement, X)
         return self._shaped(mean, spread, full_cov)
 
     def predict_y(self, X, *, full_cov: bool = False, exact_conditional: bool = False, noise_variance=None):
@@ -95,6 +102,8 @@ class Posterior(eqx.Module):
         X = self._inputs(X)
         self._limit("sample_f", X)
         draws = _sample(self, X, key, num_samples)
+        if not isinstance(draws, jax.core.Tracer) and not bool(jnp.all(jnp.isfinite(draws))):
+            raise NumericalError("the joint covariance at X could not be factorised; use float64 or fewer rows")
         return draws[..., 0] if self.vector else draws
 
     @property
@@ -112,11 +121,9 @@ class Posterior(eqx.Module):
 
     def _trained_V(self):
         t = self._trained()
-        if not t.structure.is_bound:
-            raise ValueError(f"{t.structure.name} has no q(f|u) and so no V; use a bound such as 'diagonal'")
-        return statistics.optimal_V(t.prior, t.rows, self.W, t.structure, t.excess)
+        return statistics.optimal_V(t.process, t.rows, self.W, t.structure, t.excess)
 
-    def _conditional_correction(self, X):
+    def _refinement(self):
         t = self._trained()
         n = t.rows.X.shape[0]
         if n > _MAX_EXACT_CONDITIONAL:
@@ -124,10 +131,10 @@ class Posterior(eqx.Module):
                 f"exact_conditional needs an N×N eigendecomposition and is for at most {_MAX_EXACT_CONDITIONAL} "
                 f"training rows; there are {n}"
             )
-        return _correction(self, X, self._trained_V())
+        return _refine(self, self._trained_V())
 
     def _inputs(self, X):
-        X = checks.matrix("X", X, self.Z.shape[1])
+        X = checks.matrix("X", X, self.Z.shape[1], self.Z.dtype)
         checks.same_dtype("X", X, "the model", self.Z)
         return jnp.asarray(X)
 
@@ -138,7 +145,7 @@ class Posterior(eqx.Module):
     def _noise(self, extra, n):
         if extra is None:
             return self.noise_variance
-        extra = checks.positive("noise_variance", extra)
+        extra = checks.not_negative("noise_variance", extra, self.noise_variance.dtype)
         if extra.shape not in ((), (n,)):
             raise ValueError(f"noise_variance must be one number or have shape ({n},), got {extra.shape}")
         return self.noise_variance + jnp.asarray(extra, self.noise_variance.dtype)
@@ -159,54 +166,67 @@ def _project(post: Posterior, X):
     return mean, linalg.times_lower_t(K, post.W), None if post.R is None else K @ post.R.T
 
 
-def _marginal(post: Posterior, X):
+@eqx.filter_jit
+def _marginals(post: Posterior, refinement: _Refinement | None, X):
+    """Means and variances, so many rows at a time that their kernel matrices stay small."""
+    width = post.Z.shape[0] if refinement is None else len(refinement.scale)
+    n, batch = X.shape[0], max(1, _BATCH_BYTES // (width * post.Z.dtype.itemsize))
+    batches = math.ceil(n / batch)
+    size = math.ceil(n / batches)
+    padded = jnp.concatenate([X, jnp.broadcast_to(X[-1:], (batches * size - n, X.shape[1]))])
+    out = jax.lax.map(lambda x: _marginal(post, refinement, x), padded.reshape(batches, size, -1))
+    return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:])[:n], out)
+
+
+@linalg.full_precision
+def _marginal(post: Posterior, refinement, X):
     mean, removed, added = _project(post, X)
-    var = post.kernel.diagonal(X) - jnp.sum(removed * removed, axis=1)
+    var = jnp.maximum(post.kernel.diagonal(X) - jnp.sum(removed * removed, axis=1), 0.0)
     if added is not None:
-        var = jnp.maximum(var, 0.0) + jnp.sum(added * added, axis=1)
-    return mean, jnp.maximum(var, 0.0)
+        var = var + jnp.sum(added * added, axis=1)
+    if refinement is not None:
+        left, right = _correction(post, refinement, X, removed)
+        var = jnp.maximum(var - jnp.sum(left * right, axis=1), 0.0)
+    return mean, var
 
 
 @eqx.filter_jit
 @linalg.full_precision
-def _joint(post: Posterior, X):
+def _joint(post: Posterior, refinement: _Refinement | None, X):
     mean, removed, added = _project(post, X)
     cov = post.kernel(X) - removed @ removed.T
-    return mean, cov if added is None else cov + added @ added.T
+    cov = cov if added is None else cov + added @ added.T
+    if refinement is not None:
+        left, right = _correction(post, refinement, X, removed)
+        cov = cov - left @ right.T
+    return mean, cov
 
 
 @eqx.filter_jit
 @linalg.full_precision
 def _sample(post: Posterior, X, key, num_samples):
-    mean, cov = _joint(post, X)
-    L = linalg.factorise(cov, jitter=0.0).lower
+    mean, cov = _joint(post, None, X)
+    # What is left of the prior's variance may be smaller than its rounding, so jitter is relative to the prior's.
+    L = linalg.factorise(cov, jitter=0.0, scale=jnp.mean(post.kernel.diagonal(X))).lower
     return mean + L @ jax.random.normal(key, (num_samples, *mean.shape), mean.dtype)
 
 
 @eqx.filter_jit
 @linalg.full_precision
-def _correction(post: Posterior, X, V):
-    """``D*f D^{−½}(I − V)D^{−½} Df*`` in units of the noise (maths 8.2)."""
+def _refine(post: Posterior, V) -> _Refinement:
     t = post._trained()
-    n, size = t.rows.X.shape[0], t.structure.size
-    scale = jax.lax.rsqrt(t.prior.noise + t.rows.known)
+    scale = jax.lax.rsqrt(t.process.noise + t.rows.known)
     A = linalg.times_lower_t(post.kernel(t.rows.X, post.Z), post.W) * scale[:, None]
-    D = post.kernel(t.rows.X) * (scale[:, None] * scale) - A @ A.T
-    cross = post.kernel(X, t.rows.X) * scale - linalg.times_lower_t(post.kernel(X, post.Z), post.W) @ A.T
-    _, inverse_root = linalg.symmetric_root(0.5 * (D + D.T))
+    R = post.kernel(t.rows.X) * (scale[:, None] * scale) - A @ A.T
+    return _Refinement(scale, A, linalg.inverse_symmetric_root(0.5 * (R + R.T)), V)
+
+
+def _correction(post: Posterior, refinement: _Refinement, X, removed):
+    """Two factors of ``D*f D^{−½}(I − V)D^{−½} Df*`` (maths 8.2); ``removed`` holds the whitened rows of X."""
+    scale, A, inverse_root, V = refinement
+    cross = post.kernel(X, post._trained().rows.X) * scale - removed @ A.T
     left = cross @ inverse_root
+    n, size = len(scale), V.shape[1]
     padded = jnp.pad(left, ((0, 0), (0, V.shape[0] * size - n))).reshape(len(X), -1, size)
-    shrunk = padded - jnp.einsum("nbi,bij->nbj", padded, V)
-    return left @ shrunk.reshape(len(X), -1)[:, :n].T
-
-
-@eqx.filter_jit
-def _batched(f, post: Posterior, X):
-    n, batch = X.shape[0], max(1, _BATCH_BYTES // (post.Z.shape[0] * post.Z.dtype.itemsize))
-    if n <= batch:
-        return f(post, X)
-    batches = math.ceil(n / batch)
-    size = math.ceil(n / batches)
-    padded = jnp.concatenate([X, jnp.broadcast_to(X[-1:], (batches * size - n, X.shape[1]))])
-    out = jax.lax.map(lambda x: f(post, x), padded.reshape(batches, size, -1))
-    return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:])[:n], out)
+    right = padded - jnp.einsum("nbi,bij->nbj", padded, V)
+    return left, right.reshape(len(X), -1)[:, :n]

@@ -4,6 +4,7 @@ Densities are on the constrained value that a user reads (a variance, a lengthsc
 the softplus underneath, so the mode does not depend on how a parameter is optimised.
 """
 
+import abc
 from dataclasses import dataclass
 
 import jax.numpy as jnp
@@ -13,17 +14,17 @@ from jaxtyping import Array, Float
 from tightgp import checks
 
 
-class Prior:
+class Prior(abc.ABC):
     """A density over one positive or real number, applied to each entry of a parameter."""
 
+    @abc.abstractmethod
     def log_density(self, value: Float[Array, "..."]) -> Float[Array, "..."]:
         """Log density of each entry of ``value``."""
-        raise NotImplementedError
 
 
 def _check_normal(prior):
-    checks.finite("mean", checks.floats("mean", prior.mean))
-    checks.positive("sd", prior.sd)
+    checks.number("mean", prior.mean)
+    checks.positive("sd", checks.number("sd", prior.sd))
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,8 @@ class Gamma(Prior):
     rate: float
 
     def __post_init__(self):
-        checks.positive("shape", self.shape)
-        checks.positive("rate", self.rate)
+        checks.positive("shape", checks.number("shape", self.shape))
+        checks.positive("rate", checks.number("rate", self.rate))
 
     def log_density(self, value):
         return stats.gamma.logpdf(value, self.shape, scale=1 / self.rate)

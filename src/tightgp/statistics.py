@@ -7,6 +7,7 @@ they fit).
 """
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ class Rows(NamedTuple):
     known: Float[Array, "*c n"]
 
 
-class Prior(NamedTuple):
+class Process(NamedTuple):
     """What the pass differentiates with respect to."""
 
     kernel: Kernel
@@ -56,7 +57,7 @@ class Statistics(NamedTuple):
     clamped: Float[Array, ""]
 
 
-class Local(NamedTuple):
+class Terms(NamedTuple):
     """One chunk before whitening."""
 
     K: Float[Array, "n m"]
@@ -65,32 +66,38 @@ class Local(NamedTuple):
     log_noise: Float[Array, ""]
 
 
-def local_terms(prior: Prior, chunk: tuple[Rows, Float[Array, " n"]], size: int) -> Local:
+def local_terms(process: Process, chunk: tuple[Rows, Float[Array, " n"]], size: int) -> Terms:
     """Kernel rows, prior (co)variances and targets over the noise; a row that is not valid becomes zero."""
     rows, valid = chunk
-    variance = prior.noise + rows.known
+    variance = process.noise + rows.known
     scale = valid * jax.lax.rsqrt(variance)
-    K = prior.kernel(rows.X, prior.Z) * scale[:, None]
+    K = process.kernel(rows.X, process.Z) * scale[:, None]
     if size == 1:
-        k = prior.kernel.diagonal(rows.X) * (scale * scale)
+        k = process.kernel.diagonal(rows.X) * (scale * scale)
     else:
         blocks, s = rows.X.reshape(-1, size, rows.X.shape[1]), scale.reshape(-1, size)
-        k = jax.vmap(prior.kernel)(blocks) * (s[:, :, None] * s[:, None, :])
-    y = (rows.y - prior.mean(rows.X)) * scale[:, None]
-    return Local(K, k, y, jnp.sum(valid * jnp.log(variance)))
+        k = jax.vmap(process.kernel)(blocks) * (s[:, :, None] * s[:, None, :])
+    y = (rows.y - process.mean(rows.X)) * scale[:, None]
+    return Terms(K, k, y, jnp.sum(valid * jnp.log(variance)))
 
 
 @linalg.full_precision
 def collect(
-    prior: Prior, rows: Rows, structure: Conditional, jitter: float, chunk: int | None = None
+    process: Process, rows: Rows, structure: Conditional, jitter: float, chunk: int | None = None
 ) -> tuple[Statistics, Factor]:
     """The sums over all rows and the factor of ``Kuu`` (maths 3.1), with the hand-derived gradient (3.2).
 
     ``chunk`` rows are in memory at a time; None chooses, and keeps whitened rows for the gradient if they fit.
     """
-    factor = linalg.factorise(prior.kernel(prior.Z), jitter)
-    plan = _plan(rows.X.shape[0], prior.Z.shape[0], prior.Z.dtype.itemsize, structure.size, chunk)
-    return _stream(structure, plan, prior, factor.matrix, factor.inverse, rows), factor
+    structure = fitted(structure, rows.X.shape[0])
+    factor = linalg.factorise(process.kernel(process.Z), jitter)
+    plan = _plan(rows.X.shape[0], process.Z.shape[0], process.Z.dtype.itemsize, structure.size, chunk)
+    return _stream(structure, plan, process, factor.matrix, factor.inverse, rows), factor
+
+
+def fitted(structure: Conditional, count: int) -> Conditional:
+    """``structure`` with blocks no larger than the data."""
+    return replace(structure, size=min(structure.size, count))
 
 
 class _Plan(NamedTuple):
@@ -102,7 +109,7 @@ class _Plan(NamedTuple):
 
 def _plan(n: int, m: int, itemsize: int, size: int, chunk: int | None) -> _Plan:
     backend = "cpu" if jax.default_backend() == "cpu" else "gpu"
-    wanted = chunk or _CHUNK_BYTES[backend] // (m * itemsize)
+    wanted = chunk or _CHUNK_BYTES[backend] // (max(m, size) * itemsize)
     chunks = math.ceil(n / max(wanted, 1))
     per_chunk = math.ceil(math.ceil(n / chunks) / size) * size
     keep = chunk is None and n * m * itemsize <= _KEEP_BYTES[backend]
@@ -131,17 +138,17 @@ def _scan(body, init, xs, chunks: int):
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _stream(structure, plan, prior, Kuu, W, rows):
-    return _forward(structure, plan, prior, W, rows, keep=False)[0]
+def _stream(structure, plan, process, Kuu, W, rows):
+    return _forward(structure, plan, process, W, rows, keep=False)[0]
 
 
-def _forward(structure, plan, prior, W, rows, keep):
+def _forward(structure, plan, process, W, rows, keep):
     m, p, dtype = W.shape[0], rows.y.shape[1], rows.X.dtype
     zero = jnp.zeros((), dtype)
     init = Statistics(jnp.zeros((m, m), dtype), jnp.zeros((m, p), dtype), zero, zero, zero, zero, zero)
 
     def body(total, chunk):
-        terms = local_terms(prior, chunk, structure.size)
+        terms = local_terms(process, chunk, structure.size)
         A = linalg.times_lower_t(terms.K, W)
         seen = structure.local(A, terms.k, terms.y)
         here = Statistics(
@@ -159,22 +166,22 @@ def _forward(structure, plan, prior, W, rows, keep):
     return total._replace(S=linalg.mirror(total.S)), kept
 
 
-def _stream_fwd(structure, plan, prior, Kuu, W, rows):
-    total, kept = _forward(structure, plan, prior, W, rows, plan.keep)
-    return total, (prior, W, rows, kept)
+def _stream_fwd(structure, plan, process, Kuu, W, rows):
+    total, kept = _forward(structure, plan, process, W, rows, plan.keep)
+    return total, (process, W, rows, kept)
 
 
 @linalg.full_precision
 def _stream_bwd(structure, plan, residuals, bar):
     """Maths 3.2, with ``T = Σ Ā Aᵀ`` summed over the chunks."""
-    prior, W, rows, kept = residuals
+    process, W, rows, kept = residuals
     G = bar.S + bar.S.T
-    init = (jnp.zeros_like(W), jax.tree.map(jnp.zeros_like, prior))
+    init = (jnp.zeros_like(W), jax.tree.map(jnp.zeros_like, process))
 
     def body(carry, inputs):
-        T, prior_bar = carry
-        chunk, A = inputs
-        terms, pull_terms = jax.vjp(lambda p: local_terms(p, chunk, structure.size), prior)
+        T, process_bar = carry
+        (here, valid), A = inputs
+        terms, pull_terms = jax.vjp(lambda p, r: local_terms(p, (r, valid), structure.size), process, here)
         A = linalg.times_lower_t(terms.K, W) if A is None else A
         seen, pull_seen = jax.vjp(structure.local, A, terms.k, terms.y)
         seen_bar = seen._replace(
@@ -185,11 +192,12 @@ def _stream_bwd(structure, plan, residuals, bar):
             clamped=jnp.zeros_like(seen.clamped),
         )
         A_bar, k_bar, y_bar = pull_seen(seen_bar)
-        (here,) = pull_terms(Local(linalg.times_lower(A_bar, W), k_bar, y_bar, bar.log_noise))
-        return (T + linalg.cross_lower(A_bar, A), jax.tree.map(jnp.add, prior_bar, here)), None
+        process_here, rows_bar = pull_terms(Terms(linalg.times_lower(A_bar, W), k_bar, y_bar, bar.log_noise))
+        return (T + linalg.cross_lower(A_bar, A), jax.tree.map(jnp.add, process_bar, process_here)), rows_bar
 
-    (T, prior_bar), _ = _scan(body, init, (chunked(rows, plan), kept), plan.chunks)
-    return prior_bar, linalg.whiten_cotangent(W, T), None, None
+    (T, process_bar), rows_bar = _scan(body, init, (chunked(rows, plan), kept), plan.chunks)
+    rows_bar = Rows(*(a.reshape(-1, *a.shape[2:])[: plan.rows] for a in rows_bar))
+    return process_bar, linalg.whiten_cotangent(W, T), None, rows_bar
 
 
 _stream.defvjp(_stream_fwd, _stream_bwd)
@@ -198,14 +206,14 @@ _stream.defvjp(_stream_fwd, _stream_bwd)
 @eqx.filter_jit
 @linalg.full_precision
 def optimal_V(
-    prior: Prior, rows: Rows, W: Float[Array, "m m"], structure: Conditional, excess: Float[Array, ""]
+    process: Process, rows: Rows, W: Float[Array, "m m"], structure: Conditional, excess: Float[Array, ""]
 ) -> Float[Array, "b s s"]:
     """The diagonal blocks of the optimal V of all rows (maths 1.4), chunk by chunk."""
     n = rows.X.shape[0]
     plan = _plan(n, len(W), W.dtype.itemsize, structure.size, None)
 
     def body(_, chunk):
-        terms = local_terms(prior, chunk, structure.size)
+        terms = local_terms(process, chunk, structure.size)
         return None, structure.optimal_V(linalg.times_lower_t(terms.K, W), terms.k, excess / n)
 
     _, V = _scan(body, None, chunked(rows, plan), plan.chunks)

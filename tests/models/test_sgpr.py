@@ -153,6 +153,22 @@ BAD = [
         lambda d, Z, k: tgp.SGPR(k, Z, 0.2, mean=tgp.means.Constant([0.0, 1.0])).elbo(d),
         "mean gives 2 outputs but y has 1",
     ),
+    (lambda d, Z, k: tgp.SGPR(k, Z, 0.2, mean=5.0), r"mean must be one of tightgp\.means, got float"),
+    (lambda d, Z, k: tgp.SGPR(k, Z, 0.2, bound=[1]), r"bound must be one of .* got \[1\]"),
+    (lambda d, Z, k: tgp.SGPR(k, Z, 0.2, jitter="a"), "jitter must be one finite number, got 'a'"),
+    (lambda d, Z, k: tgp.SGPR(k, Z, 0.2, jitter=-1e-9), "jitter must not be negative"),
+    (lambda d, Z, k: tgp.SGPR(k, tgp.parameters.real([1.0, 2.0]), 0.2), r"Z must have shape \(rows, columns\)"),
+    (lambda d, Z, k: tgp.SGPR(k, Z, tgp.parameters.positive([0.1, 0.2])), "noise_variance must be one number"),
+    (lambda d, Z, k: tgp.Block(4, "random", seed=-1), "seed must be a whole number of at least 0"),
+    (lambda d, Z, k: tgp.freeze(tgp.SGPR(k, Z, 0.2)), "name at least one parameter; there are kernel.variance"),
+    (
+        lambda d, Z, k: tgp.SGPR(k, Z, None).elbo(tgp.Dataset(d.X, d.y, np.zeros(37))),
+        "every row's known noise must be above zero",
+    ),
+    (
+        lambda d, Z, k: jax.grad(lambda v: tgp.SGPR(tgp.kernels.Matern32(1.0, v), Z, 0.2, bound="block").elbo(d))(1.0),
+        r"a partition into neighbours needs known inputs and lengthscales.*model\.prepare",
+    ),
     (lambda d, Z, k: tgp.kernels.SquaredExponential(-1.0), "variance must be positive and finite, got -1.0"),
 ]
 
@@ -176,3 +192,25 @@ def test_every_pass_is_quiet(problem):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tgp.SGPR(kernel, Z, 0.2, bound="block").posterior(data).predict_f(data.X)
+
+
+def test_known_noise_may_be_zero_where_the_model_has_its_own(problem):
+    data, Z, kernel = problem
+    zero = tgp.Dataset(data.X, data.y, np.zeros(data.num_data))
+    model = tgp.SGPR(kernel, Z, 0.2)
+    assert float(model.elbo(zero)) == float(model.elbo(data))
+
+
+def test_the_partitions_metric_does_not_recompile(problem):
+    """Two models that differ only in the lengthscales that made their blocks share one compiled objective."""
+    data, Z, _ = problem
+    models = [tgp.SGPR(tgp.kernels.Matern32(1.0, ls), Z, 0.2, bound=tgp.Block(8)).prepare(data)[0] for ls in (0.5, 2.0)]
+    assert models[0].bound.metric != models[1].bound.metric
+    assert jax.tree.structure(models[0]) == jax.tree.structure(models[1])
+
+
+def test_a_python_sum_of_kernels(problem):
+    data, Z, kernel = problem
+    linear = tgp.kernels.Linear(0.3)
+    both = tgp.SGPR(sum([kernel, linear]), Z, 0.2).elbo(data)
+    assert float(both) == float(tgp.SGPR(kernel + linear, Z, 0.2).elbo(data))

@@ -178,7 +178,10 @@ def test_a_start_that_is_not_finite_is_an_error():
         ({"method": "sgd"}, "method must be one of 'lbfgs', 'adam'; got 'sgd'"),
         ({"steps": 0}, "steps must be a whole number of at least 1"),
         ({"learning_rate": -1.0}, "learning_rate must be positive"),
-        ({"restarts": -1}, "restarts must be a whole number"),
+        ({"restarts": -1}, "restarts must be a whole number of at least 0"),
+        ({"seed": "a"}, "seed must be a whole number"),
+        ({"callback": 3}, "callback must be a function"),
+        ({"learning_rate": [0.1, 0.2]}, "learning_rate must be one finite number"),
         ({"tolerance": 0.0}, "tolerance must be positive"),
     ],
 )
@@ -208,3 +211,57 @@ def test_float32_trains(rng):
         result = tgp.fit(model, data, method, steps=200, learning_rate=0.05, progress=False)
         assert result.model.Z.dtype == np.float32
         assert 0.02 < float(result.model.noise_variance) < 0.08
+
+
+def test_what_is_no_model(snelson_like):
+    with pytest.raises(ValueError, match=r"model must be a model such as tightgp\.SGPR, got SquaredExponential"):
+        tgp.fit(tgp.kernels.SquaredExponential(), snelson_like)
+
+
+@pytest.mark.parametrize(("x_scale", "y_scale"), [(1e6, 1.0), (1.0, 1e6)])
+def test_data_in_large_units(snelson_like, x_scale, y_scale):
+    """The same problem in other units, from the same start in those units, reaches the same optimum."""
+    Z = tgp.inducing.subset(snelson_like.X, 7, seed=0)
+    start = tgp.SGPR(tgp.kernels.SquaredExponential(0.5, 1.0), Z, 0.26)
+    plain = tgp.fit(start, snelson_like, progress=False).objective
+    scaled = tgp.Dataset(snelson_like.X * x_scale, snelson_like.y * y_scale)
+    kernel = tgp.kernels.SquaredExponential(0.5 * y_scale**2, 1.0 * x_scale)
+    model = tgp.SGPR(kernel, Z * x_scale, 0.26 * y_scale**2)
+    objective = tgp.fit(model, scaled, progress=False).objective + 40 * np.log(y_scale)
+    assert objective == pytest.approx(plain, abs=0.02)
+
+
+def test_ctrl_c_before_the_first_step_returns_the_start(snelson_like, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    from tightgp.training import adam
+
+    monkeypatch.setattr(adam, "_run", interrupt)
+    result = tgp.fit(model_of(snelson_like), snelson_like, "adam", progress=False)
+    assert result.message == "interrupted"
+    assert result.objective == pytest.approx(float(model_of(snelson_like).elbo(snelson_like)))
+
+
+@pytest.mark.parametrize(("how", "message"), [("stop", "stopped by the callback"), ("interrupt", "interrupted")])
+def test_ending_a_restart_keeps_the_best_and_says_so(snelson_like, how, message):
+    """The first start is allowed to finish; the second is ended at once, and no third is tried."""
+    starts = []
+
+    def callback(step, row):
+        starts.append(step == 1)
+        if sum(starts) == 2:
+            if how == "stop":
+                return True
+            raise KeyboardInterrupt
+        return False
+
+    result = tgp.fit(model_of(snelson_like), snelson_like, restarts=2, callback=callback, progress=False)
+    assert len(result.restarts) == 2
+    assert result.message == message
+    assert not result.converged
+    assert result.objective == max(result.restarts)
+
+
+def test_one_adam_step_has_not_converged(snelson_like):
+    assert not tgp.fit(model_of(snelson_like), snelson_like, "adam", steps=1, progress=False).converged

@@ -25,6 +25,10 @@ class Kernel(eqx.Module):
 
     @full_precision
     def __call__(self, X: Float[AnyArray, "n d"], X2: Float[AnyArray, "k d"] | None = None) -> Float[Array, "n k"]:
+        if X2 is not None and X2.ndim == X.ndim == 2 and X2.shape[1] != X.shape[1]:
+            raise ValueError(
+                f"X has {X.shape[1]} column(s) but X2 has {X2.shape[1]}; a kernel compares rows of one kind"
+            )
         return self._matrix(self._select(X), None if X2 is None else self._select(X2))
 
     def diagonal(self, X: Float[AnyArray, "n d"]) -> Float[Array, " n"]:
@@ -45,6 +49,8 @@ class Kernel(eqx.Module):
 
     def _select(self, X):
         X = jnp.asarray(X)
+        if X.ndim != 2:
+            raise ValueError(f"X must have shape (rows, columns), got {X.shape}")
         if self.active_dims is None:
             return X
         if max(self.active_dims) >= X.shape[-1]:
@@ -55,6 +61,8 @@ class Kernel(eqx.Module):
         return _combine("Sum", self, other)
 
     def __radd__(self, other):
+        if isinstance(other, int) and other == 0:  # where Python's sum() starts
+            return self
         return _combine("Sum", other, self)
 
     def __mul__(self, other):

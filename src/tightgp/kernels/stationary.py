@@ -14,12 +14,15 @@ from tightgp.parameters import FLOOR, Parameter, positive, reader
 
 def squared_distance(A: Float[Array, "n a"], B: Float[Array, "k a"] | None = None) -> Float[Array, "n k"]:
     """``‖a_i − b_j‖²`` by one augmented matrix product; exactly zero on the diagonal where ``B`` is None.
+    One column needs no product: its differences are taken directly.
 
     Both sets are first moved by the same vector to the middle of ``B``: distances do not change, and inputs
     far from the origin lose no digits. What is below the rounding of the product is zero, so that equal rows
     of the two sets have distance zero: a kernel with a kink there would otherwise be wrong by √ε.
     """
     same, B = B is None, A if B is None else B
+    if A.shape[1] == 1:
+        return (A - B.T) ** 2
     middle = jax.lax.stop_gradient(jnp.mean(B, axis=0))
     A, B = A - middle, B - middle
     one_a, one_b = jnp.ones((len(A), 1), A.dtype), jnp.ones((len(B), 1), B.dtype)
@@ -28,14 +31,14 @@ def squared_distance(A: Float[Array, "n a"], B: Float[Array, "k a"] | None = Non
     right = jnp.concatenate([B, one_b, norm_b], axis=1)
     r2 = left @ right.T
     rounding = 8 * jnp.finfo(A.dtype).eps * jax.lax.stop_gradient(norm_a + norm_b.T)
-    r2 = jnp.where(r2 > rounding, r2, 0.0)
+    r2 = jnp.where((r2 <= rounding) & (rounding < jnp.inf), 0.0, r2)  # NaN stays NaN
     return r2 * (1 - jnp.eye(len(A), dtype=A.dtype)) if same else r2
 
 
 def _distance(r2: Float[Array, "n k"]) -> Float[Array, "n k"]:
     """The root of ``r2``, with a zero derivative at zero."""
-    positive_part = r2 > 0
-    return jnp.where(positive_part, jnp.sqrt(jnp.where(positive_part, r2, 1.0)), 0.0)
+    zero = r2 == 0
+    return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, r2)))
 
 
 def _fields(variance, lengthscale, active_dims):

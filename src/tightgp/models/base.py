@@ -6,10 +6,13 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from tightgp import checks, diagnosis, parameters
 from tightgp.data import Dataset
+from tightgp.kernels import Kernel
+from tightgp.means import Mean
 from tightgp.parameters import FLOOR, Parameter
 from tightgp.statistics import Rows
 
@@ -57,6 +60,8 @@ def to_rows(data: Dataset, noise: Parameter | None, dtype, order=None) -> Rows:
         raise ValueError(
             "noise_variance is None in the model, so the data must say it: Dataset(X, y, noise_variance=...)"
         )
+    if noise is None and not isinstance(data.noise_variance, jax.core.Tracer) and np.any(data.noise_variance == 0):
+        raise ValueError("noise_variance is None in the model, so every row's known noise must be above zero")
     if data.X.dtype != dtype:
         raise ValueError(f"X has dtype {data.X.dtype} but the model has {jnp.dtype(dtype)}; use one of them for both")
     known = jnp.zeros(data.num_data, dtype) if data.noise_variance is None else data.noise_variance
@@ -76,6 +81,12 @@ def check_finite(value, model: Model, rows: Rows):
     if not isinstance(value, jax.core.Tracer) and not bool(jnp.isfinite(value)):
         raise diagnosis.NumericalError(model.explain(rows))
     return value
+
+
+def check_parts(kernel, mean) -> None:
+    """Refuse what is no kernel or no mean function."""
+    checks.instance("kernel", kernel, Kernel, "tightgp.kernels")
+    checks.instance("mean", mean, Mean, "tightgp.means")
 
 
 def check_chunk(chunk) -> None:

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from tightgp import diagnosis, linalg, means, parameters
 from tightgp.data import Dataset
 from tightgp.kernels import Kernel
-from tightgp.models.base import Model, check_finite, check_mean, noise_parameter, to_rows
+from tightgp.models.base import Model, check_finite, check_mean, check_parts, noise_parameter, to_rows
 from tightgp.parameters import Parameter
 from tightgp.posterior import Posterior
 from tightgp.statistics import Rows
@@ -27,10 +27,9 @@ class ExactGP(Model):
     _noise_variance: Parameter | None
 
     def __init__(self, kernel: Kernel, noise_variance=0.1, mean: means.Mean | None = None):
-        if not isinstance(kernel, Kernel):
-            raise ValueError(f"kernel must be one of tightgp.kernels, got {type(kernel).__name__}")
-        self.kernel = kernel
-        self.mean = means.Zero() if mean is None else mean
+        mean = means.Zero() if mean is None else mean
+        check_parts(kernel, mean)
+        self.kernel, self.mean = kernel, mean
         self._noise_variance = noise_parameter(noise_variance)
 
     @property

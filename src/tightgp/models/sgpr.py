@@ -14,10 +14,10 @@ from tightgp.conditionals import Conditional
 from tightgp.data import Dataset
 from tightgp.evidence import EvidenceBracket
 from tightgp.kernels import Kernel
-from tightgp.models.base import Model, check_chunk, check_finite, check_mean, noise_parameter, to_rows
+from tightgp.models.base import Model, check_chunk, check_finite, check_mean, check_parts, noise_parameter, to_rows
 from tightgp.parameters import Parameter, reader
 from tightgp.posterior import Posterior, Training
-from tightgp.statistics import Prior, Rows
+from tightgp.statistics import Process, Rows
 
 
 class SGPR(Model):
@@ -48,17 +48,19 @@ class SGPR(Model):
         mean: means.Mean | None = None,
         jitter: float | None = None,
     ):
-        if not isinstance(kernel, Kernel):
-            raise ValueError(f"kernel must be one of tightgp.kernels, got {type(kernel).__name__}")
+        mean = means.Zero() if mean is None else mean
+        check_parts(kernel, mean)
         if not isinstance(Z, Parameter):
             Z = parameters.real(checks.matrix("Z", Z), name="Z")
+        checks.matrix("Z", Z.value)
         dtype = Z.raw.dtype
         self._Z = Z
         self.kernel = parameters.cast(kernel, dtype)
-        self.mean = parameters.cast(means.Zero() if mean is None else mean, dtype)
+        self.mean = parameters.cast(mean, dtype)
         self._noise_variance = parameters.cast(noise_parameter(noise_variance), dtype)
         self.bound = conditionals.named(bound)
-        self.jitter = linalg.default_jitter(dtype) if jitter is None else float(jitter)
+        jitter = linalg.default_jitter(dtype) if jitter is None else checks.number("jitter", jitter)
+        self.jitter = float(checks.not_negative("jitter", jitter))
         jax.eval_shape(self.kernel, self.Z)  # a kernel that does not fit Z's columns says so here
 
     @property
@@ -101,7 +103,7 @@ class SGPR(Model):
             weights=weights,
             W=W,
             R=R,
-            training=Training(model._prior(), rows, order, model.bound, excess),
+            training=Training(model._process(), rows, order, excess, statistics.fitted(model.bound, data.num_data)),
             vector=data.vector,
         )
 
@@ -115,6 +117,11 @@ class SGPR(Model):
             self._check(data)
             if self.bound.size > 1 and self.bound.partition == "locality":
                 scales = self.bound.metric or self.kernel.length_scales(data.num_inputs)
+                if isinstance(scales, jax.core.Tracer) or isinstance(data.X, jax.core.Tracer):
+                    raise ValueError(
+                        "a partition into neighbours needs known inputs and lengthscales; inside a JAX trace use "
+                        "`model, rows = model.prepare(data)` before it and `model.objective(rows)` in it"
+                    )
                 metric = partition.metric(data.X, np.asarray(scales))
                 model = self._with_bound(replace(self.bound, metric=tuple(map(float, metric))))
                 order = partition.order(data.X, model.bound, metric)
@@ -154,13 +161,13 @@ class SGPR(Model):
     def _title(self) -> str:
         return f"SGPR, bound {self.bound.name}, M = {self.Z.shape[0]}, {self.Z.dtype}"
 
-    def _prior(self) -> Prior:
-        return Prior(self.kernel, self.mean, self.noise_variance, self.Z)
+    def _process(self) -> Process:
+        return Process(self.kernel, self.mean, self.noise_variance, self.Z)
 
 
 @eqx.filter_jit
 def _elbo(model: SGPR, rows: Rows, chunk):
-    stats, factor = statistics.collect(model._prior(), rows, model.bound, model.jitter, chunk)
+    stats, factor = statistics.collect(model._process(), rows, model.bound, model.jitter, chunk)
     value = collapsed.lower_bound(stats, model.bound, rows.X.shape[0])
     followed = {"noise_variance": model.noise_variance, "jitter": factor.jitter, "clamped": stats.clamped}
     return value, followed
@@ -168,15 +175,14 @@ def _elbo(model: SGPR, rows: Rows, chunk):
 
 @eqx.filter_jit
 def _upper_bound(model: SGPR, rows: Rows):
-    stats, _ = statistics.collect(model._prior(), rows, model.bound, model.jitter)
+    stats, _ = statistics.collect(model._process(), rows, model.bound, model.jitter)
     return collapsed.upper_bound(stats, rows.X.shape[0])
 
 
 @eqx.filter_jit
 @linalg.full_precision
 def _posterior(model: SGPR, rows: Rows):
-    prior = model._prior()
-    stats, factor = statistics.collect(prior, rows, model.bound, model.jitter)
+    stats, factor = statistics.collect(model._process(), rows, model.bound, model.jitter)
     q = collapsed.optimal_q(stats)
     return (
         factor.inverse.T @ q.mean,

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from tightgp.training.outcome import Outcome
@@ -45,10 +46,13 @@ def maximise(problem: Problem, outcome: Outcome, steps: int, learning_rate: floa
         outcome.trace.extend(rows)
         outcome.offer(problem.to_vector(state.best), float(state.best_value))
         outcome.rejected = int(state.rejected)
+        if outcome.objective == -np.inf:
+            outcome.message = "the objective is not finite at the start"
+            return
         report(done, {name: float(column[-1]) for name, column in rows.items()})
     last = outcome.trace.arrays()["objective"][-max(steps // 10, 2) :]
     gain = float(last[-1] - last[0])
-    outcome.converged = abs(gain) <= tolerance * len(last) * (1 + abs(outcome.objective))
+    outcome.converged = len(last) > 1 and abs(gain) <= tolerance * len(last) * (1 + abs(outcome.objective))
     outcome.message = f"took all {steps} steps; the last {len(last)} gained {gain:.3g} nats"
 
 

@@ -1,7 +1,6 @@
 """`fit`: one function from a model and data to a trained model and an account of how it went."""
 
 import time
-from typing import Any
 
 import jax
 import numpy as np
@@ -9,7 +8,7 @@ import numpy as np
 from tightgp import checks
 from tightgp.diagnosis import NumericalError
 from tightgp.training import adam, lbfgs
-from tightgp.training.outcome import Outcome
+from tightgp.training.outcome import Outcome, Stop
 from tightgp.training.problem import Problem
 from tightgp.training.progress import ProgressBar
 from tightgp.training.result import FitResult
@@ -42,35 +41,43 @@ def fit(
         restarts: further starts, drawn at random by ``seed``; the best is returned.
         seed: makes the restarts, and so the result, the same again.
         progress: show a bar, where standard error is a terminal.
-        callback: called as ``callback(step, row)`` with each step's scalars; returning True stops training.
+        callback: called as ``callback(step, row)`` with a step's scalars, after each L-BFGS iteration and after
+            every 50 Adam steps; returning True ends training.
 
     Returns:
         A `FitResult`. Ctrl-C ends training and returns the best model so far, with the message "interrupted".
     """
     checks.choice("method", method, METHODS)
     checks.count("steps", steps)
-    checks.positive("learning_rate", learning_rate)
-    checks.positive("tolerance", tolerance)
-    if restarts:
-        checks.count("restarts", restarts)
+    checks.positive("learning_rate", checks.number("learning_rate", learning_rate))
+    checks.positive("tolerance", checks.number("tolerance", tolerance))
+    checks.seed("restarts", restarts)
+    checks.seed("seed", seed)
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback must be a function of (step, row), got {type(callback).__name__}")
+    if not hasattr(model, "prepare"):
+        raise ValueError(f"model must be a model such as tightgp.SGPR, got {type(model).__name__}")
     began = time.perf_counter()
     model, rows = model.prepare(data)
-    runs: list[tuple[Outcome, Any]] = []
+    runs: list[tuple[Outcome, Problem]] = []
     for start in range(restarts + 1):
-        key = jax.random.fold_in(jax.random.key(seed), start)
-        problem = Problem(model if start == 0 else model.random_start(key, rows), rows)
-        outcome = _run(problem, method, steps, learning_rate, tolerance, progress, callback)
-        runs.append((outcome, problem.model(problem.from_vector(outcome.best))))
-        if outcome.message == "interrupted":
+        problem = Problem(model if start == 0 else _another(model, seed, start, rows), rows)
+        outcome = Outcome(problem.to_vector(problem.start))
+        runs.append((outcome, problem))
+        _run(problem, outcome, method, steps, learning_rate, tolerance, progress, callback)
+        if outcome.ended:
             break
-    best, trained = max(runs, key=lambda run: run[0].objective)
+    best, problem = max(runs, key=lambda run: run[0].objective)
+    if best.objective == -np.inf and best.ended:
+        best.offer(best.best, float(problem.evaluate(problem.start)[0]))
     if not np.isfinite(best.objective):
         raise NumericalError(model.explain(rows))
+    last, _ = runs[-1]
     return FitResult(
-        model=trained,
+        model=problem.model(problem.from_vector(best.best)),
         trace=best.trace.arrays(),
-        converged=best.converged,
-        message=best.message,
+        converged=best.converged and not last.ended,
+        message=last.message if last.ended else best.message,
         objective=best.objective,
         seconds=time.perf_counter() - began,
         evaluations=sum(outcome.evaluations for outcome, _ in runs),
@@ -79,22 +86,17 @@ def fit(
     )
 
 
-class _Stop(Exception):
-    """Raised by a callback's wish."""
+def _another(model, seed: int, start: int, rows):
+    return model.random_start(jax.random.fold_in(jax.random.key(seed), start), rows)
 
 
-def _run(problem, method, steps, learning_rate, tolerance, progress, callback) -> Outcome:
-    outcome = Outcome()
-    outcome.best = problem.to_vector(problem.start)
-    if not bool(problem.evaluate(problem.start)[3]):
-        outcome.message = "the objective is not finite at the start"
-        return outcome
+def _run(problem, outcome, method, steps, learning_rate, tolerance, progress, callback) -> None:
     with ProgressBar(steps, progress) as bar:
 
         def report(step, row):
             bar.update(step, row["objective"])
             if callback is not None and callback(step, row):
-                raise _Stop
+                raise Stop
 
         try:
             if method == "lbfgs":
@@ -102,7 +104,6 @@ def _run(problem, method, steps, learning_rate, tolerance, progress, callback) -
             else:
                 adam.maximise(problem, outcome, steps, learning_rate, tolerance, report)
         except KeyboardInterrupt:
-            outcome.converged, outcome.message = False, "interrupted"
-        except _Stop:
-            outcome.converged, outcome.message = False, "stopped by the callback"
-    return outcome
+            outcome.end("interrupted")
+        except Stop:
+            outcome.end("stopped by the callback")

@@ -7,6 +7,10 @@ from tightgp.training.outcome import Outcome
 from tightgp.training.problem import Problem
 
 
+class NotFiniteAtStart(Exception):
+    """The objective is not finite where training would begin."""
+
+
 def maximise(problem: Problem, outcome: Outcome, steps: int, tolerance: float, report) -> None:
     """Run L-BFGS-B for at most ``steps`` iterations, or until the relative gain falls under ``tolerance``.
 
@@ -19,16 +23,18 @@ def maximise(problem: Problem, outcome: Outcome, steps: int, tolerance: float, r
         value, gradient, followed, finite = problem.evaluate(problem.from_vector(x))
         outcome.evaluations += 1
         if not bool(finite):
+            if not len(outcome.trace):
+                raise NotFiniteAtStart
             outcome.rejected += 1
             away = x - outcome.best
             steep = 1e3 * (1 + abs(outcome.objective)) / max(float(away @ away), 1e-300)
             return -outcome.objective + 0.5 * steep * float(away @ away), steep * away
         value = float(value)
         outcome.offer(np.array(x), value)
-        recent[value] = followed
+        recent[value] = {name: float(number) for name, number in followed.items()}
         if not len(outcome.trace):
-            outcome.trace.add({"objective": value, **followed, "rejected": 0})
-        return -value, -problem.to_vector(gradient)
+            outcome.trace.add({"objective": value, **recent[value], "rejected": 0})
+        return -value, -problem.gradient_vector(gradient)
 
     def accepted(intermediate_result):
         value = -float(intermediate_result.fun)
@@ -37,14 +43,13 @@ def maximise(problem: Problem, outcome: Outcome, steps: int, tolerance: float, r
         outcome.trace.add(row)
         report(len(outcome.trace) - 1, row)
 
-    done = minimize(
-        negated,
-        problem.to_vector(problem.start),
-        method="L-BFGS-B",
-        jac=True,
-        callback=accepted,
-        options={"maxiter": steps, "maxfun": 20 * steps, "ftol": tolerance, "gtol": 1e-6, "maxcor": 20},
-    )
+    options = {"maxiter": steps, "maxfun": 20 * steps, "ftol": tolerance, "gtol": 1e-6, "maxcor": 20}
+    start = problem.to_vector(problem.start)
+    try:
+        done = minimize(negated, start, method="L-BFGS-B", jac=True, callback=accepted, options=options)
+    except NotFiniteAtStart:
+        outcome.message = "the objective is not finite at the start"
+        return
     outcome.converged = done.status == 0
     if outcome.converged:
         why = "gradient is zero" if "GRADIENT" in str(done.message).upper() else "gain fell under the tolerance"

@@ -18,6 +18,7 @@ class Problem:
         self.start, self.fixed = eqx.partition(model, parameters.trainable(model))
         if not jax.tree.leaves(self.start):
             raise ValueError("model has no trained parameter: every one is frozen; unfreeze one, or do without fit")
+        self._scales = np.concatenate([_scale(leaf) for leaf in jax.tree.leaves(self.start)])
 
     def model(self, point) -> Any:
         """The model at ``point``."""
@@ -28,16 +29,31 @@ class Problem:
         return _evaluate(point, self.fixed, self.rows)
 
     def to_vector(self, point) -> np.ndarray:
-        """``point`` as one float64 vector."""
-        return np.concatenate([np.asarray(leaf, np.float64).ravel() for leaf in jax.tree.leaves(point)])
+        """``point`` as one float64 vector of moderate numbers: a leaf that starts far from one is scaled."""
+        return _flat(point) / self._scales
+
+    def gradient_vector(self, gradient) -> np.ndarray:
+        """A gradient in a point, as one in its vector."""
+        return _flat(gradient) * self._scales
 
     def from_vector(self, vector: np.ndarray) -> Any:
         """The point of a vector."""
+        vector = vector * self._scales
         leaves, structure = jax.tree.flatten(self.start)
         ends = np.cumsum([leaf.size for leaf in leaves])
         parts = np.split(vector, ends[:-1])
         new = [np.asarray(p, leaf.dtype).reshape(leaf.shape) for p, leaf in zip(parts, leaves, strict=True)]
         return jax.tree.unflatten(structure, map(jnp.asarray, new))
+
+
+def _flat(tree) -> np.ndarray:
+    return np.concatenate([np.asarray(leaf, np.float64).ravel() for leaf in jax.tree.leaves(tree)])
+
+
+def _scale(leaf) -> np.ndarray:
+    """The leaf's magnitude where it is a hundred or more (data in large units), else one."""
+    largest = float(jnp.max(jnp.abs(leaf)))
+    return np.full(leaf.size, largest if np.isfinite(largest) and largest >= 100 else 1.0)
 
 
 def evaluate(point, fixed, rows):
