@@ -91,3 +91,11 @@ def test_nan_in_a_parameter_or_in_Z_is_an_error(problem, model):
             broken.elbo(data)
         with pytest.raises(tgp.NumericalError):
             broken.posterior(data)
+
+
+def test_a_prior_that_does_not_fit_its_parameter(problem):
+    data, Z, kernel = problem
+    model = tgp.SGPR(kernel, Z, 0.2, mean=tgp.means.Constant(-1.0))
+    model = tgp.with_priors(model, {"mean.level": tgp.priors.LogNormal()})
+    with pytest.raises(tgp.NumericalError, match=r"the prior LogNormal.* gives no density to mean.level"):
+        tgp.fit(model, data, progress=False)

@@ -18,6 +18,7 @@ def explain(model, rows: Rows, kernel, Z, what: str) -> str:
         *_bad_rows("y", rows.y),
         *_bad_rows("Z", Z),
         *_runaways(model, rows),
+        *_priors(model),
         *_precision(model, rows, kernel),
         *_duplicates("Z" if what == "Kuu" else "X", Z),
         *_kernel_rows(what, kernel, Z),
@@ -48,6 +49,12 @@ def _runaways(model, rows):
             yield f"{name} ran away to {value.min():.3g} .. {value.max():.3g}; the inputs spread over {spread:.3g}"
         elif last.endswith("variance") and value.max() > 1e8 * power:
             yield f"{name} ran away to {value.max():.3g}; the targets have mean square {power:.3g}"
+
+
+def _priors(model):
+    for name, p in parameters.named_parameters(model).items():
+        if p.prior is not None and not np.all(np.isfinite(np.asarray(p.prior.log_density(p.value)))):
+            yield f"the prior {p.prior} gives no density to {name} as it is now"
 
 
 def _precision(model, rows, kernel):

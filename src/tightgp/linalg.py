@@ -50,7 +50,8 @@ def factorise(K: Float[Array, "m m"], jitter: float, scale: Float[Array, ""] | N
     """Factorise ``K + level·scale·I`` at the first level that works: ``jitter``, then ten times more each.
 
     The scale is the mean diagonal of ``K``, or what is given where ``K`` is a small difference of large parts.
-    From ``jitter=0`` the first retry is a hundredth of the dtype's default. The search runs inside jit. Where even ``MAX_JITTER`` fails, the factor is NaN and so is everything computed from it; callers report that,
+    From ``jitter=0`` the first retry is a hundredth of the dtype's default. The search runs inside jit. Where
+    even ``MAX_JITTER`` fails, the factor is NaN and so is everything computed from it; callers report that,
     they never hide it. The level is a constant to autodiff; the scale that multiplies it is not, so
     derivatives are those of the matrix that was factorised.
     """
