@@ -101,8 +101,8 @@ def figure(entries: list[Entry], data: Dataset, start_Z, path: Path) -> Path:
         first = ax = fig.add_subplot(grid[0, i], sharex=first, sharey=first)
         _fit_panel(ax, entry, data, start_Z, xs)
     _superimposed(fig.add_subplot(grid[1, :2]), shown, data, xs)
-    _traces(fig.add_subplot(grid[1, 2]), entries, "objective", "objective (nats)", "upper left")
-    _traces(fig.add_subplot(grid[1, 3]), entries, "noise_variance", "noise variance σ²", "upper right")
+    _traces(fig.add_subplot(grid[1, 2]), entries, "objective", "objective (nats)")
+    _traces(fig.add_subplot(grid[1, 3]), entries, "noise_variance", "noise variance σ²")
     with written_whole(path) as temporary:
         fig.savefig(temporary, dpi=150, format="png")
     return path
@@ -144,7 +144,7 @@ def _superimposed(ax, entries, data, xs):
     _tidy(ax, "predictions superimposed (mean ± 2 sd)")
 
 
-def _traces(ax, entries, column, title, corner):
+def _traces(ax, entries, column, title):
     for entry in entries:
         values = entry.result.trace[column]
         ax.plot(np.arange(len(values)), values, color=entry.colour, lw=1.6, label=entry.label)

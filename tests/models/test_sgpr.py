@@ -1,5 +1,3 @@
-import warnings
-
 import jax
 import numpy as np
 import pytest
@@ -185,13 +183,6 @@ def test_duplicate_inducing_points_are_survived(problem):
     doubled = np.concatenate([Z, Z])
     twice = tgp.SGPR(kernel, doubled, 0.2).elbo(data)
     assert float(twice) == pytest.approx(float(tgp.SGPR(kernel, Z, 0.2).elbo(data)), rel=1e-4)
-
-
-def test_every_pass_is_quiet(problem):
-    data, Z, kernel = problem
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tgp.SGPR(kernel, Z, 0.2, bound="block").posterior(data).predict_f(data.X)
 
 
 def test_known_noise_may_be_zero_where_the_model_has_its_own(problem):

@@ -50,8 +50,7 @@ class SGPR(Model):
     ):
         mean = means.Zero() if mean is None else mean
         check_parts(kernel, mean)
-        if not isinstance(Z, Parameter):
-            Z = parameters.real(checks.matrix("Z", Z), name="Z")
+        Z = parameters.real(Z, name="Z")
         checks.matrix("Z", Z.value)
         dtype = Z.raw.dtype
         self._Z = Z

@@ -47,16 +47,7 @@ def fit(
     Returns:
         A `FitResult`. Ctrl-C ends training and returns the best model so far, with the message "interrupted".
     """
-    checks.choice("method", method, METHODS)
-    checks.count("steps", steps)
-    checks.positive("learning_rate", checks.number("learning_rate", learning_rate))
-    checks.positive("tolerance", checks.number("tolerance", tolerance))
-    checks.seed("restarts", restarts)
-    checks.seed("seed", seed)
-    if callback is not None and not callable(callback):
-        raise ValueError(f"callback must be a function of (step, row), got {type(callback).__name__}")
-    if not hasattr(model, "prepare"):
-        raise ValueError(f"model must be a model such as tightgp.SGPR, got {type(model).__name__}")
+    _check(model, method, steps, learning_rate, tolerance, restarts, seed, callback)
     began = time.perf_counter()
     model, rows = model.prepare(data)
     runs: list[tuple[Outcome, Problem]] = []
@@ -84,6 +75,19 @@ def fit(
         rejected=sum(outcome.rejected for outcome, _ in runs),
         restarts=[outcome.objective for outcome, _ in runs],
     )
+
+
+def _check(model, method, steps, learning_rate, tolerance, restarts, seed, callback) -> None:
+    checks.choice("method", method, METHODS)
+    checks.count("steps", steps)
+    checks.positive("learning_rate", checks.number("learning_rate", learning_rate))
+    checks.positive("tolerance", checks.number("tolerance", tolerance))
+    checks.seed("restarts", restarts)
+    checks.seed("seed", seed)
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback must be a function of (step, row), got {type(callback).__name__}")
+    if not hasattr(model, "prepare"):
+        raise ValueError(f"model must be a model such as tightgp.SGPR, got {type(model).__name__}")
 
 
 def _another(model, seed: int, start: int, rows):
