@@ -1,5 +1,6 @@
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -356,3 +357,18 @@ def test_printed_kernel():
     assert text.splitlines()[0] == "Sum"
     for part in ("parts[0].variance", "1.3", "parts[0].lengthscale", "[0.5, 2. ]", "parts[1].variance"):
         assert part in text
+
+
+@pytest.mark.parametrize("kind", [tgp.kernels.Matern12, tgp.kernels.Matern32, tgp.kernels.Matern52])
+def test_the_diagonal_stays_whatever_the_compiler_fuses(kind):
+    """A compiler that computes distances twice, with other rounding, must not tell zero from zero."""
+
+    @eqx.filter_jit
+    def matrix_beside_a_factor(kernel, Z):
+        return jnp.linalg.cholesky(kernel(Z) + 1e-6 * jnp.eye(20), symmetrize_input=False), kernel(Z)
+
+    for seed in range(5):
+        Z = np.random.default_rng(seed).normal(size=(20, 1))
+        L, K = matrix_beside_a_factor(kind(2.0, 0.3 + 0.1 * seed), Z)
+        np.testing.assert_allclose(np.diagonal(K), 2.0, rtol=1e-12)
+        assert np.all(np.isfinite(L))

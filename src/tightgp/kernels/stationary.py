@@ -21,8 +21,10 @@ def squared_distance(A: Float[Array, "n a"], B: Float[Array, "k a"] | None = Non
     of the two sets have distance zero: a kernel with a kink there would otherwise be wrong by √ε.
     """
     same, B = B is None, A if B is None else B
+    eps = jnp.finfo(A.dtype).eps
     if A.shape[1] == 1:
-        return (A - B.T) ** 2
+        r2, rounding = (A - B.T) ** 2, (4 * eps) ** 2 * jax.lax.stop_gradient(A * A + (B * B).T)
+        return jnp.where((r2 <= rounding) & (rounding < jnp.inf), 0.0, r2)
     middle = jax.lax.stop_gradient(jnp.mean(B, axis=0))
     A, B = A - middle, B - middle
     one_a, one_b = jnp.ones((len(A), 1), A.dtype), jnp.ones((len(B), 1), B.dtype)
@@ -30,15 +32,18 @@ def squared_distance(A: Float[Array, "n a"], B: Float[Array, "k a"] | None = Non
     left = jnp.concatenate([-2 * A, norm_a, one_a], axis=1)
     right = jnp.concatenate([B, one_b, norm_b], axis=1)
     r2 = left @ right.T
-    rounding = 8 * jnp.finfo(A.dtype).eps * jax.lax.stop_gradient(norm_a + norm_b.T)
+    rounding = 8 * eps * jax.lax.stop_gradient(norm_a + norm_b.T)
     r2 = jnp.where((r2 <= rounding) & (rounding < jnp.inf), 0.0, r2)  # NaN stays NaN
     return r2 * (1 - jnp.eye(len(A), dtype=A.dtype)) if same else r2
 
 
 def _distance(r2: Float[Array, "n k"]) -> Float[Array, "n k"]:
-    """The root of ``r2``, with a zero derivative at zero."""
-    zero = r2 == 0
-    return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, r2)))
+    """The root of ``r2``, with a zero derivative at zero.
+
+    The smallest number under the root stands for zero. To ask ``r2 == 0`` would not do: a compiler may compute
+    ``r2`` again for each place that uses it, with other rounding, and the answers then contradict each other.
+    """
+    return jnp.sqrt(jnp.maximum(r2, jnp.finfo(r2.dtype).tiny))
 
 
 def _fields(variance, lengthscale, active_dims):
