@@ -6,6 +6,8 @@ Inside a JAX trace shapes and dtypes are checked; values are not known yet and p
 import jax
 import numpy as np
 
+_PART_BYTES = 64 << 20
+
 
 def floats(name: str, value, dtype=None) -> np.ndarray | jax.Array:
     """``value`` as a floating-point array, untouched where it is one already.
@@ -35,13 +37,34 @@ def finite(name: str, array) -> None:
     """Refuse NaN and infinities, naming the first rows that have one."""
     if isinstance(array, jax.core.Tracer):
         return
-    bad = ~np.isfinite(np.asarray(array))
-    if bad.any():
-        rows = np.unique(np.nonzero(bad)[0]) if bad.ndim else np.array([0])
-        shown = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
+    rows = _rows_where(lambda part: ~np.isfinite(part), array)
+    if len(rows):
         raise ValueError(
-            f"{name} has NaN or infinite values in {len(rows)} row(s): {shown}; remove or impute these rows"
+            f"{name} has NaN or infinite values in {len(rows)} row(s): {listed(rows)}; remove or impute these rows"
         )
+
+
+def not_infinite(name: str, array) -> None:
+    """Refuse infinities; NaN stands for what is missing."""
+    if isinstance(array, jax.core.Tracer):
+        return
+    rows = _rows_where(np.isinf, array)
+    if len(rows):
+        raise ValueError(f"{name} has infinite values in {len(rows)} row(s): {listed(rows)}; remove these rows")
+
+
+def _rows_where(bad, array) -> np.ndarray:
+    """The rows of ``array`` with an entry that is ``bad``, looked for a part at a time: it may be a large file."""
+    array = np.atleast_1d(np.asarray(array))
+    step = max(1, _PART_BYTES // max(1, array[:1].nbytes))
+    starts = range(0, len(array), step)
+    found = [i + np.unique(np.nonzero(bad(array[i : i + step]))[0]) for i in starts]
+    return np.concatenate([np.zeros(0, int), *found])
+
+
+def listed(values) -> str:
+    """The first few of some numbers, for a message."""
+    return ", ".join(map(str, values[:5])) + (", ..." if len(values) > 5 else "")
 
 
 def matrix(name: str, value, columns: int | None = None, dtype=None) -> np.ndarray | jax.Array:
@@ -56,6 +79,19 @@ def matrix(name: str, value, columns: int | None = None, dtype=None) -> np.ndarr
         raise ValueError(f"{name} has {array.shape[1]} column(s) where {columns} are expected")
     finite(name, array)
     return array
+
+
+def triangular(name: str, array) -> None:
+    """Lower triangular matrices (..., m, m) without a zero on the diagonal."""
+    if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
+        raise ValueError(f"{name} must hold square matrices (..., m, m), got shape {array.shape}")
+    if isinstance(array, jax.core.Tracer):
+        return
+    host = np.asarray(array)
+    if np.any(np.triu(host, 1)):
+        raise ValueError(f"{name} must be lower triangular; pass the Cholesky factor of a covariance")
+    if not np.all(np.diagonal(host, axis1=-2, axis2=-1)):
+        raise ValueError(f"{name} has a zero on its diagonal, so the covariance is singular; use small numbers instead")
 
 
 def same_dtype(name: str, array, other_name: str, other) -> None:

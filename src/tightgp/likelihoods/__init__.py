@@ -1,0 +1,29 @@
+"""Likelihoods: how targets follow from the latent functions."""
+
+from tightgp.likelihoods.base import Likelihood
+from tightgp.likelihoods.binary import Bernoulli
+from tightgp.likelihoods.counts import Binomial, NegativeBinomial, Poisson
+from tightgp.likelihoods.fractions import Beta
+from tightgp.likelihoods.gaussian import Gaussian, HeteroscedasticGaussian
+from tightgp.likelihoods.multiclass import RobustMax, Softmax
+from tightgp.likelihoods.ordinal import Ordinal
+from tightgp.likelihoods.positive import Exponential, Gamma, LogNormal
+from tightgp.likelihoods.robust import StudentT
+
+__all__ = [
+    "Bernoulli",
+    "Beta",
+    "Binomial",
+    "Exponential",
+    "Gamma",
+    "Gaussian",
+    "HeteroscedasticGaussian",
+    "Likelihood",
+    "LogNormal",
+    "NegativeBinomial",
+    "Ordinal",
+    "Poisson",
+    "RobustMax",
+    "Softmax",
+    "StudentT",
+]
