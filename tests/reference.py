@@ -109,3 +109,47 @@ class Dense:
         half = sla.sqrtm(R + 1e-12 * np.eye(self.n)).real
         left = np.linalg.solve(half, cross.T).T
         return mean, cov - left @ (np.eye(self.n) - V) @ left.T
+
+
+class Uncollapsed:
+    """Bounds with an explicit whitened q(w) = N(m, S), one latent function and Gaussian noise (4.1, 5.1, §6)."""
+
+    def __init__(self, kernel, X, y, Z, noise, m, S, jitter=1e-6, known=0.0, orthogonal=None, m_o=None, S_o=None):
+        Kuu, K = np.asarray(kernel(Z)), np.asarray(kernel(X))
+        if orthogonal is not None:
+            joint = np.asarray(kernel(np.concatenate([Z, orthogonal])))
+            level = jitter * np.mean(np.diag(joint))
+        else:
+            level = jitter * np.mean(np.diag(Kuu))
+        L = np.linalg.cholesky(Kuu + level * np.eye(len(Z)))
+        A = sla.solve_triangular(L, np.asarray(kernel(Z, X)), lower=True)
+        self.D = K - A.T @ A
+        self.mean, self.var = A.T @ m, np.sum(A * (S @ A), axis=0)
+        self.kl = self._kl(m, S)
+        if orthogonal is not None:  # §6, as it stands: C is what u leaves of the kernel
+            A_o = sla.solve_triangular(L, np.asarray(kernel(Z, orthogonal)), lower=True)
+            C_oo = np.asarray(kernel(orthogonal)) + level * np.eye(len(orthogonal)) - A_o.T @ A_o
+            C_of = np.asarray(kernel(orthogonal, X)) - A_o.T @ A
+            c = sla.solve_triangular(np.linalg.cholesky(C_oo), C_of, lower=True)
+            self.D = self.D - c.T @ c
+            self.mean, self.var = self.mean + c.T @ m_o, self.var + np.sum(c * (S_o @ c), axis=0)
+            self.kl += self._kl(m_o, S_o)
+        self.y, self.noise = y, noise + known * np.ones(len(X))
+
+    @staticmethod
+    def _kl(m, S):
+        return 0.5 * (np.trace(S) + m @ m - len(m) - np.linalg.slogdet(S)[1])
+
+    def expected(self, var):
+        return np.sum(-0.5 * np.log(2 * np.pi * self.noise) - ((self.y - self.mean) ** 2 + var) / (2 * self.noise))
+
+    def tight(self, blocks=None):
+        """(4.1): diagonal, or with a mask of blocks."""
+        R = self.D / np.sqrt(np.outer(self.noise, self.noise))
+        mask = np.eye(len(R)) if blocks is None else blocks
+        return self.expected(self.var) - 0.5 * np.linalg.slogdet(np.eye(len(R)) + R * mask)[1] - self.kl
+
+    def scaled(self, v=1.0):
+        """(5.1); v = 1 is the standard bound."""
+        n = len(self.y)
+        return self.expected(self.var + v * np.diag(self.D)) - 0.5 * n * (v - np.log(v) - 1) - self.kl

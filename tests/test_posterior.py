@@ -6,6 +6,7 @@ import pytest
 import tightgp as tgp
 from tests.reference import Dense
 from tightgp import posterior as posterior_module
+from tightgp import refinement
 
 STRUCTURES = ["standard", "spherical", "diagonal", tgp.Block(5, "rows"), tgp.Block(8, "random"), tgp.Block(8)]
 
@@ -153,8 +154,8 @@ def test_derivatives_of_predictions(problem, tests):
         model = tgp.SGPR(kernel, Z, tgp.parameters.real(noise))
         from tightgp.models.sgpr import _posterior
 
-        weights, _, _, _ = _posterior(model, rows)
-        return jnp.sum(kernel(tests, Z) @ weights)
+        latents, _ = _posterior(model, rows)
+        return jnp.sum(latents.mean(latents.rows(tests)))
 
     h = 1e-5
     expected = (by_noise(0.2 + h) - by_noise(0.2 - h)) / (2 * h)
@@ -199,7 +200,7 @@ def test_limits_are_said(problem, monkeypatch):
     data, Z, kernel = problem
     post = tgp.SGPR(kernel, Z, 0.2).posterior(data)
     monkeypatch.setattr(posterior_module, "_MAX_JOINT", 5)
-    monkeypatch.setattr(posterior_module, "_MAX_EXACT_CONDITIONAL", 10)
+    monkeypatch.setattr(refinement, "MOST_ROWS", 10)
     with pytest.raises(ValueError, match="at most 5"):
         post.predict_f(data.X, full_cov=True)
     with pytest.raises(ValueError, match="at most 10 training rows; there are 37"):

@@ -7,12 +7,12 @@ import jax as _jax
 if _os.environ.get("TIGHTGP_X64", "1") != "0":
     _jax.config.update("jax_enable_x64", True)
 
-from tightgp import inducing, kernels, means, parameters, priors
+from tightgp import inducing, kernels, likelihoods, means, parameters, priors
 from tightgp.conditionals import Block, Conditional, PowerEP
-from tightgp.data import Dataset
+from tightgp.data import Batches, Dataset
 from tightgp.diagnosis import NumericalError
 from tightgp.evidence import EvidenceBracket
-from tightgp.models import SGPR, ExactGP
+from tightgp.models import ODVGP, SGPR, SOLVEGP, SVGP, VGP, ExactGP
 from tightgp.parameters import assign, freeze, named_parameters, unfreeze, with_priors
 from tightgp.posterior import Posterior
 from tightgp.training import FitResult, fit
@@ -20,7 +20,12 @@ from tightgp.training import FitResult, fit
 __version__ = "0.1.0"
 
 __all__ = [
+    "ODVGP",
     "SGPR",
+    "SOLVEGP",
+    "SVGP",
+    "VGP",
+    "Batches",
     "Block",
     "Conditional",
     "Dataset",
@@ -35,6 +40,7 @@ __all__ = [
     "freeze",
     "inducing",
     "kernels",
+    "likelihoods",
     "means",
     "named_parameters",
     "parameters",

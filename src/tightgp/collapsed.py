@@ -1,13 +1,13 @@
 """What follows from the sums of one data pass: the collapsed bound, the upper bound, the optimal q(u)."""
 
 import math
-from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from tightgp import linalg
 from tightgp.conditionals import Conditional
+from tightgp.latents import Whitened
 from tightgp.statistics import Statistics
 
 _LOG_2PI = math.log(2 * math.pi)
@@ -41,15 +41,8 @@ def upper_bound(stats: Statistics, count: int) -> Float[Array, ""]:
     return _gaussian(stats, count, logdet, quadratic)
 
 
-class WhitenedGaussian(NamedTuple):
-    """``q(w) = N(mean, RᵀR)`` over whitened inducing variables ``u = L w``."""
-
-    mean: Float[Array, "m p"]
-    R: Float[Array, "m m"]
-
-
 @linalg.full_precision
-def optimal_q(stats: Statistics) -> WhitenedGaussian:
+def optimal_q(stats: Statistics) -> Whitened:
     """The optimal q(w) (maths 2.3): ``N(B⁻¹b, B⁻¹)``."""
-    R = _factor_B(stats.S).inverse
-    return WhitenedGaussian(R.T @ (R @ stats.b), R)
+    root = linalg.flipped_transpose(_factor_B(stats.S[::-1, ::-1]).inverse)
+    return Whitened(root @ (root.T @ stats.b), root[None])

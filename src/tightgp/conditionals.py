@@ -71,27 +71,33 @@ class Conditional:
 
     def local(self, A: Float[Array, "n m"], k: Float[Array, "..."], y: Float[Array, "n p"]) -> Local:
         """A chunk's contribution, from its whitened rows, its prior (co)variances and its targets."""
+        R, clamped = self.residuals(A, k)
+        penalty = jnp.sum(self.penalties(R))
+        if self.inflation:
+            A, y = (self._inflated(R, a) for a in (A, y))
+        excess = jnp.sum(R if self.size == 1 else jnp.diagonal(R, axis1=1, axis2=2))
+        return Local(A, y, penalty, excess, clamped)
+
+    def residuals(self, A: Float[Array, "n m"], k: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, ""]]:
+        """What the inducing points leave of the prior: r (n,), or R (b, s, s) of each block; and clamps counted."""
         if self.size == 1:
-            return self._local_rows(A, k, y)
-        return self._local_blocks(A, k, y)
+            return _clamp(k - jnp.sum(A * A, axis=1))
+        return block_residuals(A, k, self.size)
 
-    def _local_rows(self, A, k, y):
-        r, clamped = _clamp(k - jnp.sum(A * A, axis=1))
-        penalty = jnp.log1p(self.curvature * r) / self.curvature if self.curvature and not self.pooled else r
-        if self.inflation:
-            s = jax.lax.rsqrt(1 + self.inflation * r)[:, None]
-            A, y = A * s, y * s
-        return Local(A, y, jnp.sum(penalty), jnp.sum(r), clamped)
+    def penalties(self, R: Float[Array, "..."]) -> Float[Array, " b"]:
+        """The term of Φ of each row or block (maths 1.4); where v is pooled, what `penalty` makes Φ of."""
+        if not self.curvature or self.pooled:
+            return R
+        if self.size == 1:
+            return jnp.log1p(self.curvature * R) / self.curvature
+        eye = jnp.eye(self.size, dtype=R.dtype)
+        return linalg.log_determinants(eye + self.curvature * R) / self.curvature
 
-    def _local_blocks(self, A, k, y):
-        R, clamped = block_residuals(A, k, self.size)
-        eye = jnp.eye(self.size, dtype=A.dtype)
-        penalty = linalg.log_determinants(eye + self.curvature * R) / self.curvature
-        if self.inflation:
-            W = linalg.inverse_roots(eye + self.inflation * R)
-            A, y = (jnp.einsum("bij,bjm->bim", W, a.reshape(len(R), self.size, -1)).reshape(a.shape) for a in (A, y))
-        excess = jnp.sum(jnp.diagonal(R, axis1=1, axis2=2))
-        return Local(A, y, jnp.sum(penalty), excess, clamped)
+    def _inflated(self, R, a):
+        if self.size == 1:
+            return a * jax.lax.rsqrt(1 + self.inflation * R)[:, None]
+        W = linalg.inverse_roots(jnp.eye(self.size, dtype=R.dtype) + self.inflation * R)
+        return jnp.einsum("bij,bjm->bim", W, a.reshape(len(R), self.size, -1)).reshape(a.shape)
 
     def penalty(self, total: Float[Array, ""], count: int) -> Float[Array, ""]:
         """Φ from the sum over all rows."""
@@ -106,9 +112,9 @@ class Conditional:
         if not self.is_bound:
             raise ValueError(f"{self.name} has no q(f|u) and so no V; use a bound such as 'diagonal'")
         if self.size == 1:
-            r = mean_excess * jnp.ones(len(A), A.dtype) if self.pooled else _clamp(k - jnp.sum(A * A, axis=1))[0]
+            r = mean_excess * jnp.ones(len(A), A.dtype) if self.pooled else self.residuals(A, k)[0]
             return (1 / (1 + self.curvature * r))[:, None, None]
-        R, _ = block_residuals(A, k, self.size)
+        R, _ = self.residuals(A, k)
         W = linalg.inverse_roots(jnp.eye(self.size, dtype=A.dtype) + R)
         return jnp.einsum("bki,bkj->bij", W, W)
 

@@ -1,8 +1,10 @@
 """A table of inputs and targets, checked once."""
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 from tightgp import checks
@@ -12,6 +14,7 @@ from tightgp import checks
 class Dataset:
     """Inputs ``X`` (N, D), targets ``y`` (N,) or (N, P), and optionally each row's known noise variance (N,).
 
+    With ``missing=True`` a NaN in ``y`` is an output that was not seen in its row (for SVGP).
     A known variance adds to the model's own: row i has noise ``noise_variance[i] + model.noise_variance``.
     Arrays are checked once and not copied: do not change them afterwards.
 
@@ -23,6 +26,7 @@ class Dataset:
     X: Any
     y: Any
     noise_variance: Any = None
+    missing: bool = False
 
     def __post_init__(self):
         X = checks.matrix("X", self.X)
@@ -33,7 +37,10 @@ class Dataset:
             raise ValueError(f"y has {y.shape[0]} row(s) but X has {X.shape[0]}; each row of X needs one target")
         if y.ndim == 2 and y.shape[1] == 0:
             raise ValueError(f"y has no columns (shape {y.shape}); it needs at least one")
-        checks.finite("y", y)
+        if self.missing:
+            checks.not_infinite("y", y)
+        else:
+            checks.finite("y", y)
         checks.same_dtype("y", y, "X", X)
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "y", y)
@@ -72,8 +79,69 @@ class Dataset:
     def take(self, rows) -> "Dataset":
         """The data set of these rows: indices, a slice or a mask."""
         noise = None if self.noise_variance is None else self.noise_variance[rows]
-        return Dataset(self.X[rows], self.y[rows], noise)
+        return Dataset(self.X[rows], self.y[rows], noise, self.missing)
 
     def __repr__(self) -> str:
         known = "" if self.noise_variance is None else ", known noise variances"
         return f"Dataset(N={self.num_data}, D={self.num_inputs}, P={self.num_outputs}, {np.dtype(self.X.dtype)}{known})"
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """Data that come batch by batch, ``num_data`` rows in all, for what fits nowhere at once.
+
+    ``source`` is called (or iterated) anew for each epoch and gives a `Dataset` or a pair ``(X, y)`` at a time. It
+    should give the rows in random order; how many come at a time does not matter.
+
+    >>> def read():
+    ...     for path in paths:
+    ...         yield load(path)
+    >>> fit(model, Batches(read, num_data=10**9), batch_size=1024, epochs=1)
+    """
+
+    source: Callable[[], Iterable] | Iterable
+    num_data: int
+
+    def __post_init__(self):
+        checks.count("num_data", self.num_data)
+        if not callable(self.source) and (not hasattr(self.source, "__iter__") or hasattr(self.source, "__next__")):
+            raise ValueError(
+                "source must be a function that returns an iterator, or something that can be iterated again for "
+                f"each epoch such as a list; got {type(self.source).__name__}"
+            )
+
+    def __iter__(self) -> Iterator[Dataset]:
+        for item in self.source() if callable(self.source) else self.source:
+            if isinstance(item, Dataset):
+                yield item
+            elif isinstance(item, tuple | list) and len(item) == 2:
+                yield Dataset(*item)
+            else:
+                raise ValueError(f"source must give Dataset or (X, y), got {type(item).__name__}")
+
+
+class Batch(NamedTuple):
+    """Rows of a data set as an objective takes them.
+
+    ``weight`` says for how many rows of the whole each one stands: one for the whole data set, N/|B| in a minibatch,
+    zero for padding. Its sum is N. ``known`` is the known part of each row's noise variance, or None. ``key``
+    is for expectations by draws.
+    """
+
+    X: Any
+    y: Any
+    known: Any
+    weight: Any
+    key: Any
+
+    def padded(self, count: int) -> "Batch":
+        """This batch with ``count`` rows, of which the new ones weigh nothing."""
+        extra = count - self.X.shape[0]
+        if not extra:
+            return self
+
+        def pad(a):
+            return None if a is None else jnp.concatenate([a, jnp.broadcast_to(a[-1:], (extra, *a.shape[1:]))])
+
+        weight = jnp.concatenate([self.weight, jnp.zeros(extra, self.weight.dtype)])
+        return Batch(pad(self.X), pad(self.y), pad(self.known), weight, self.key)

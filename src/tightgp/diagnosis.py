@@ -4,14 +4,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from tightgp import linalg, parameters
-from tightgp.statistics import Rows
 
 
 class NumericalError(ArithmeticError):
     """A kernel matrix could not be factorised; the message says which input caused it."""
 
 
-def explain(model, rows: Rows, kernel, Z, what: str) -> str:
+def explain(model, rows, kernel, Z, what: str) -> str:
     """The likeliest cause for a non-finite objective of ``model`` on ``rows``."""
     causes = [
         *_bad_rows("X", rows.X),
@@ -58,6 +57,8 @@ def _priors(model):
 
 
 def _precision(model, rows, kernel):
+    if rows.known is None or not hasattr(model, "noise_variance"):
+        return
     noise = float(model.noise_variance) + float(jnp.min(rows.known))
     prior = float(jnp.max(kernel.diagonal(rows.X)))
     if rows.X.dtype == jnp.float32 and noise < 1e-4 * prior:

@@ -15,9 +15,12 @@ from jaxtyping import Array, Float
 DEFAULT_JITTER = {"float64": 1e-6, "float32": 1e-5}
 #: Relative jitter beyond which a matrix counts as not factorisable.
 MAX_JITTER = 1e-1
-#: From this many columns on, products with a triangular matrix are split to skip its zero half.
+#: From this many columns on, products with a triangular matrix are split to skip its zero half. An accelerator is
+#: quicker with one product of everything.
 _SPLIT_FROM = 512
 _SPLITS = 4
+#: Triangular inverses of at most this size are left to the backend's own solver.
+_SOLVER_SIZE = {"cpu": 256, "gpu": 1024}
 
 
 def full_precision(function):
@@ -98,19 +101,23 @@ def _factors_fwd(matrix, L, W):
 _factors.defvjp(_factors_fwd, _factors_bwd)
 
 
-def inverse_lower(L: Float[Array, "m m"], base: int = 256) -> Float[Array, "m m"]:
+def _on_cpu() -> bool:
+    return jax.default_backend() == "cpu"
+
+
+def inverse_lower(L: Float[Array, "m m"]) -> Float[Array, "m m"]:
     """The inverse of a lower triangular matrix, by halves, so that most of the work is matrix products."""
     m = L.shape[0]
-    if m <= base:
+    if m <= _SOLVER_SIZE["cpu" if _on_cpu() else "gpu"]:
         return jax.scipy.linalg.solve_triangular(L, jnp.eye(m, dtype=L.dtype), lower=True)
     h = m // 2
-    top, bottom = inverse_lower(L[:h, :h], base), inverse_lower(L[h:, h:], base)
+    top, bottom = inverse_lower(L[:h, :h]), inverse_lower(L[h:, h:])
     corner = -bottom @ (L[h:, :h] @ top)
     return jnp.block([[top, jnp.zeros((h, m - h), L.dtype)], [corner, bottom]])
 
 
 def _pieces(m: int) -> list[tuple[int, int]]:
-    step = m if m < _SPLIT_FROM else -(-m // _SPLITS)
+    step = -(-m // _SPLITS) if m >= _SPLIT_FROM and _on_cpu() else m
     return [(i, min(i + step, m)) for i in range(0, m, step)]
 
 
@@ -154,8 +161,34 @@ def whiten_cotangent(W: Float[Array, "m m"], T: Float[Array, "m m"]) -> Float[Ar
     return -0.5 * congruence(mirror(T), W)
 
 
+def whiten(Kuu: Float[Array, "m m"], K: Float[Array, "n m"], W: Float[Array, "m m"]) -> Float[Array, "n m"]:
+    """Rows of ``L⁻¹Kuf`` (maths 3.3), for ``K = Kfu`` and ``W = L⁻¹``, the inverse Cholesky factor of ``Kuu``.
+
+    ``W`` must belong to ``Kuu``: the derivative is taken through ``Kuu`` and ``K``.
+    """
+    return _whiten(Kuu, K, jax.lax.stop_gradient(W))
+
+
 @jax.custom_vjp
 @full_precision
+def _whiten(Kuu, K, W):
+    return times_lower_t(K, W)
+
+
+def _whiten_fwd(Kuu, K, W):
+    A = _whiten(Kuu, K, W)
+    return A, (A, W)
+
+
+@full_precision
+def _whiten_bwd(residuals, A_bar):
+    A, W = residuals
+    return whiten_cotangent(W, cross_lower(A_bar, A)), times_lower(A_bar, W), None
+
+
+_whiten.defvjp(_whiten_fwd, _whiten_bwd)
+
+
 def logdet_quadratic(
     K: Float[Array, "m m"], b: Float[Array, "m p"], W: Float[Array, "m m"]
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
@@ -163,12 +196,18 @@ def logdet_quadratic(
 
     ``W`` must belong to ``K``: the derivative is taken through ``K`` and ``b``.
     """
+    return _logdet_quadratic(K, b, jax.lax.stop_gradient(W))
+
+
+@jax.custom_vjp
+@full_precision
+def _logdet_quadratic(K, b, W):
     c = W @ b
     return -2 * jnp.sum(jnp.log(jnp.diagonal(W))), jnp.sum(c * c)
 
 
 def _logdet_quadratic_fwd(K, b, W):
-    return logdet_quadratic(K, b, W), (b, W)
+    return _logdet_quadratic(K, b, W), (b, W)
 
 
 @full_precision
@@ -178,7 +217,46 @@ def _logdet_quadratic_bwd(residuals, cotangents):
     return g_log * inverse_from_factor(W) - g_quad * (x @ x.T), 2 * g_quad * x, None
 
 
-logdet_quadratic.defvjp(_logdet_quadratic_fwd, _logdet_quadratic_bwd)
+_logdet_quadratic.defvjp(_logdet_quadratic_fwd, _logdet_quadratic_bwd)
+
+
+def inverse_root(K: Float[Array, "m m"]) -> Float[Array, "m m"]:
+    """The lower triangular ``C`` with ``C Cᵀ = K⁻¹``; NaN where ``K`` is not positive definite.
+
+    It is the inverse of an *upper* triangular factor, had from the Cholesky factor of ``K`` in reverse order.
+    """
+    L = jnp.linalg.cholesky(K[::-1, ::-1], symmetrize_input=False)
+    return flipped_transpose(inverse_lower(L))
+
+
+def flipped_transpose(W: Float[Array, "m m"]) -> Float[Array, "m m"]:
+    """The lower triangular ``C`` with ``C Cᵀ = K⁻¹``, from ``W``, the inverse factor of ``K`` in reverse order."""
+    return W.T[::-1, ::-1]
+
+
+@full_precision
+def shrink_root(
+    root: Float[Array, "m m"], Y: Float[Array, "m m"], rate: Float[Array, ""], halvings: int = 40
+) -> tuple[Float[Array, "m m"], Float[Array, ""]]:
+    """A lower triangular root of ``R (I − rate·Y)⁻¹ Rᵀ``, and the rate that it took (maths 4.4).
+
+    ``rate`` is halved until ``I − rate·Y`` can be factorised.
+    """
+    eye = jnp.eye(len(Y), dtype=Y.dtype)
+
+    def attempt(rate):
+        return inverse_root(eye - rate * Y)
+
+    def unfinished(state):
+        _, C, tries = state
+        return ~jnp.all(jnp.isfinite(jnp.diagonal(C))) & (tries < halvings)
+
+    def halve(state):
+        rate, _, tries = state
+        return 0.5 * rate, attempt(0.5 * rate), tries + 1
+
+    rate, C, _ = jax.lax.while_loop(unfinished, halve, (rate, attempt(rate), 0))
+    return times_lower(root, C), rate
 
 
 def inverse_roots(K: Float[Array, "b s s"]) -> Float[Array, "b s s"]:

@@ -52,11 +52,22 @@ class Positive:
         return root + jnp.log(-jnp.expm1(-root))
 
 
+@dataclass(frozen=True)
+class Triangular:
+    """A stack of lower triangular matrices; what is above the diagonal is ignored."""
+
+    def forward(self, raw: Array) -> Array:
+        return jnp.tril(raw)
+
+    def inverse(self, value: Array) -> Array:
+        return jnp.tril(value)
+
+
 class Parameter(eqx.Module):
     """An unconstrained array, the transform that gives its value, whether it is trained, and its prior."""
 
     raw: Float[Array, "..."]
-    transform: Real | Positive = eqx.field(static=True, default=Real())
+    transform: Real | Positive | Triangular = eqx.field(static=True, default=Real())
     frozen: bool = eqx.field(static=True, default=False)
     prior: Prior | None = eqx.field(static=True, default=None)
 
@@ -79,6 +90,8 @@ def _checked(name, value, transform):
         return checks.positive(name, value, transform.floor)
     array = checks.floats(name, value)
     checks.finite(name, array)
+    if isinstance(transform, Triangular):
+        checks.triangular(name, array)
     return array
 
 
@@ -110,6 +123,13 @@ def real(value, *, name: str = "value", frozen: bool = False, prior: Prior | Non
     if isinstance(value, Parameter):
         return value
     return Parameter(jnp.asarray(_checked(name, value, Real())), Real(), frozen, prior)
+
+
+def triangular(value, *, name: str = "value", frozen: bool = False) -> Parameter:
+    """Lower triangular matrices (..., m, m); an existing `Parameter` passes through unchanged."""
+    if isinstance(value, Parameter):
+        return value
+    return Parameter(jnp.tril(jnp.asarray(_checked(name, value, Triangular()))), Triangular(), frozen)
 
 
 def reader(field: str, doc: str) -> Any:
@@ -229,6 +249,6 @@ def _shown(p: Parameter) -> str:
     if isinstance(p.raw, jax.core.Tracer) or not eqx.is_array(p.raw):
         return "..."
     value = np.asarray(p.value)
-    if value.size > 6:
+    if value.size > 6 or value.ndim > 1:
         return f"{value.min():.4g} to {value.max():.4g}"
     return np.array2string(value, precision=4, separator=", ") if value.ndim else f"{value:.5g}"

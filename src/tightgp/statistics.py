@@ -72,13 +72,20 @@ def local_terms(process: Process, chunk: tuple[Rows, Float[Array, " n"]], size: 
     variance = process.noise + rows.known
     scale = valid * jax.lax.rsqrt(variance)
     K = process.kernel(rows.X, process.Z) * scale[:, None]
-    if size == 1:
-        k = process.kernel.diagonal(rows.X) * (scale * scale)
-    else:
-        blocks, s = rows.X.reshape(-1, size, rows.X.shape[1]), scale.reshape(-1, size)
-        k = jax.vmap(process.kernel)(blocks) * (s[:, :, None] * s[:, None, :])
+    k = outer(scale, size) * prior_terms(process.kernel, rows.X, size)
     y = (rows.y - process.mean(rows.X)) * scale[:, None]
     return Terms(K, k, y, jnp.sum(valid * jnp.log(variance)))
+
+
+def prior_terms(kernel: Kernel, X: Float[Array, "n d"], size: int) -> Float[Array, "..."]:
+    """Prior variances (n,), or the covariances (b, size, size) of consecutive blocks of rows."""
+    return kernel.diagonal(X) if size == 1 else jax.vmap(kernel)(X.reshape(-1, size, X.shape[1]))
+
+
+def outer(scale: Float[Array, " n"], size: int) -> Float[Array, "..."]:
+    """What scaling the rows by ``scale`` multiplies `prior_terms` with."""
+    s = scale.reshape(-1, size)
+    return scale * scale if size == 1 else s[:, :, None] * s[:, None, :]
 
 
 @linalg.full_precision
@@ -92,7 +99,8 @@ def collect(
     structure = fitted(structure, rows.X.shape[0])
     factor = linalg.factorise(process.kernel(process.Z), jitter)
     plan = _plan(rows.X.shape[0], process.Z.shape[0], process.Z.dtype.itemsize, structure.size, chunk)
-    return _stream(structure, plan, process, factor.matrix, factor.inverse, rows), factor
+    W = jax.lax.stop_gradient(factor.inverse)  # the derivative goes through the matrix
+    return _stream(structure, plan, process, factor.matrix, W, rows), factor
 
 
 def fitted(structure: Conditional, count: int) -> Conditional:

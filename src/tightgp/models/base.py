@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tightgp import checks, diagnosis, parameters
+from tightgp import checks, diagnosis, linalg, parameters
 from tightgp.data import Dataset
 from tightgp.kernels import Kernel
 from tightgp.means import Mean
@@ -21,19 +21,19 @@ class Model(eqx.Module):
     """A model: `prepare` once, then `objective` many times."""
 
     @abc.abstractmethod
-    def prepare(self, data: Dataset) -> tuple["Model", Rows]:
+    def prepare(self, data: Dataset) -> tuple["Model", Any]:
         """The model with all that depends on the data decided, and the rows as its objective takes them."""
 
     @abc.abstractmethod
-    def objective(self, rows: Rows) -> tuple[Float[Array, ""], dict[str, Any]]:
+    def objective(self, rows: Any) -> tuple[Float[Array, ""], dict[str, Any]]:
         """What training maximises, in total nats, and named scalars worth following. Pure."""
 
     @abc.abstractmethod
-    def random_start(self, key, rows: Rows) -> "Model":
+    def random_start(self, key, rows: Any) -> "Model":
         """Another start for training, drawn by ``key``."""
 
     @abc.abstractmethod
-    def explain(self, rows: Rows) -> str:
+    def explain(self, rows: Any) -> str:
         """Why the objective is not finite here."""
 
     def __repr__(self) -> str:
@@ -56,6 +56,8 @@ def to_rows(data: Dataset, noise: Parameter | None, dtype, order=None) -> Rows:
     """A data set as the arrays that objectives take."""
     if not isinstance(data, Dataset):
         raise ValueError(f"data must be a tightgp.Dataset(X, y), got {type(data).__name__}")
+    if data.missing:
+        raise ValueError("missing outputs (missing=True in Dataset) need tightgp.SVGP; remove these rows, or use it")
     if noise is None and data.noise_variance is None:
         raise ValueError(
             "noise_variance is None in the model, so the data must say it: Dataset(X, y, noise_variance=...)"
@@ -69,14 +71,20 @@ def to_rows(data: Dataset, noise: Parameter | None, dtype, order=None) -> Rows:
     return Rows(*(jnp.asarray(c if order is None else c[order]) for c in columns))
 
 
-def check_mean(mean, rows: Rows) -> None:
+def jitter_level(jitter: float | None, dtype) -> float:
+    """The relative jitter to begin with; None takes the dtype's default."""
+    jitter = linalg.default_jitter(dtype) if jitter is None else checks.number("jitter", jitter)
+    return float(checks.not_negative("jitter", jitter))
+
+
+def check_mean(mean, X, outputs: int) -> None:
     """Refuse a mean function whose outputs are not those of the data."""
-    outputs, given = rows.y.shape[1], mean(rows.X[:1]).shape[1]
+    given = jax.eval_shape(mean, X[:1]).shape[1]
     if given not in (1, outputs):
         raise ValueError(f"mean gives {given} outputs but y has {outputs}")
 
 
-def check_finite(value, model: Model, rows: Rows):
+def check_finite(value, model: Model, rows):
     """``value``, or an error that says why it is not finite. Inside a trace there is nothing to check yet."""
     if not isinstance(value, jax.core.Tracer) and not bool(jnp.isfinite(value)):
         raise diagnosis.NumericalError(model.explain(rows))

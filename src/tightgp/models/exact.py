@@ -10,6 +10,8 @@ from jaxtyping import Array, Float
 from tightgp import diagnosis, linalg, means, parameters
 from tightgp.data import Dataset
 from tightgp.kernels import Kernel
+from tightgp.latents import Latents, Whitened
+from tightgp.likelihoods import Gaussian
 from tightgp.models.base import Model, check_finite, check_mean, check_parts, noise_parameter, to_rows
 from tightgp.parameters import Parameter
 from tightgp.posterior import Posterior
@@ -45,16 +47,14 @@ class ExactGP(Model):
     def posterior(self, data: Dataset) -> Posterior:
         """The exact posterior, its factor computed once."""
         model, rows = self.prepare(data)
-        weights, W = _weights(model, rows)
-        check_finite(jnp.sum(weights), model, rows)
+        latents = _latents(model, rows)
+        check_finite(jnp.sum(latents.q[0].mean), model, rows)
         return Posterior(
-            kernel=model.kernel,
+            latents=(latents,),
             mean=model.mean,
-            Z=rows.X,
-            noise_variance=model.noise_variance.astype(rows.X.dtype),
-            weights=weights,
-            W=W,
-            R=None,
+            likelihood=Gaussian(model._noise_variance),
+            mixing=None,
+            scale=None,
             training=None,
             vector=data.vector,
         )
@@ -63,7 +63,7 @@ class ExactGP(Model):
         dtype = data.X.dtype if isinstance(data, Dataset) else None
         rows = to_rows(data, self._noise_variance, dtype)
         model = parameters.cast(self, rows.X.dtype)
-        check_mean(model.mean, rows)
+        check_mean(model.mean, rows.X, data.num_outputs)
         jax.eval_shape(model.kernel, rows.X)
         return model, rows
 
@@ -94,6 +94,6 @@ def _log_evidence(model: ExactGP, rows: Rows):
 
 @eqx.filter_jit
 @linalg.full_precision
-def _weights(model: ExactGP, rows: Rows):
+def _latents(model: ExactGP, rows: Rows) -> Latents:
     factor, y = _factor(model, rows)
-    return factor.inverse.T @ (factor.inverse @ y), factor.inverse
+    return Latents(model.kernel, rows.X, factor.matrix, factor.inverse, (Whitened(factor.inverse @ y, None),))

@@ -14,9 +14,21 @@ from tightgp.conditionals import Conditional
 from tightgp.data import Dataset
 from tightgp.evidence import EvidenceBracket
 from tightgp.kernels import Kernel
-from tightgp.models.base import Model, check_chunk, check_finite, check_mean, check_parts, noise_parameter, to_rows
+from tightgp.latents import Latents
+from tightgp.likelihoods import Gaussian
+from tightgp.models.base import (
+    Model,
+    check_chunk,
+    check_finite,
+    check_mean,
+    check_parts,
+    jitter_level,
+    noise_parameter,
+    to_rows,
+)
 from tightgp.parameters import Parameter, reader
-from tightgp.posterior import Posterior, Training
+from tightgp.posterior import Posterior
+from tightgp.refinement import Training
 from tightgp.statistics import Process, Rows
 
 
@@ -58,8 +70,7 @@ class SGPR(Model):
         self.mean = parameters.cast(mean, dtype)
         self._noise_variance = parameters.cast(noise_parameter(noise_variance), dtype)
         self.bound = conditionals.named(bound)
-        jitter = linalg.default_jitter(dtype) if jitter is None else checks.number("jitter", jitter)
-        self.jitter = float(checks.not_negative("jitter", jitter))
+        self.jitter = jitter_level(jitter, dtype)
         jax.eval_shape(self.kernel, self.Z)  # a kernel that does not fit Z's columns says so here
 
     @property
@@ -92,16 +103,14 @@ class SGPR(Model):
     def posterior(self, data: Dataset) -> Posterior:
         """The posterior at the optimal q(u) (maths 8.1), its factors computed once."""
         model, rows, order = self._arrange(data)
-        weights, W, R, excess = _posterior(model, rows)
-        check_finite(jnp.sum(weights), model, rows)
+        latents, excess = _posterior(model, rows)
+        check_finite(jnp.sum(latents.q[0].mean), model, rows)
         return Posterior(
-            kernel=self.kernel,
+            latents=(latents,),
             mean=self.mean,
-            Z=self.Z,
-            noise_variance=self.noise_variance,
-            weights=weights,
-            W=W,
-            R=R,
+            likelihood=Gaussian(self._noise_variance),
+            mixing=None,
+            scale=None,
             training=Training(model._process(), rows, order, excess, statistics.fitted(model.bound, data.num_data)),
             vector=data.vector,
         )
@@ -127,7 +136,7 @@ class SGPR(Model):
             else:
                 order = partition.order(data.X, self.bound, np.ones(data.num_inputs))
         rows = to_rows(data, self._noise_variance, self.Z.dtype, order)
-        check_mean(self.mean, rows)
+        check_mean(self.mean, rows.X, data.num_outputs)
         return model, rows, order
 
     def _check(self, data):
@@ -183,9 +192,4 @@ def _upper_bound(model: SGPR, rows: Rows):
 def _posterior(model: SGPR, rows: Rows):
     stats, factor = statistics.collect(model._process(), rows, model.bound, model.jitter)
     q = collapsed.optimal_q(stats)
-    return (
-        factor.inverse.T @ q.mean,
-        factor.inverse,
-        linalg.times_lower(q.R, factor.inverse),
-        stats.excess,
-    )
+    return Latents(model.kernel, model.Z, factor.matrix, factor.inverse, (q,)), stats.excess

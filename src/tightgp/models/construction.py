@@ -1,0 +1,88 @@
+"""How a variational model reads its arguments: one or many kernels and inducing sets, bounds, latents."""
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from tightgp import checks, conditionals, parameters
+from tightgp.conditionals import Conditional
+from tightgp.likelihoods.base import Likelihood
+from tightgp.parameters import Parameter
+
+
+def as_tuple(value: Any, length: int = 1) -> tuple:
+    """``value`` where it is a tuple, else a tuple that repeats it."""
+    return value if isinstance(value, tuple) else (value,) * length
+
+
+def is_many(Z) -> bool:
+    """Whether ``Z`` is a list of sets of inducing inputs rather than one set."""
+    return isinstance(Z, list | tuple) and all(np.ndim(_raw(z)) == 2 for z in Z)
+
+
+def _raw(value) -> Any:
+    return value.raw if isinstance(value, Parameter) else value
+
+
+def choose_bound(bound: str | Conditional | None, likelihood: Likelihood) -> Conditional:
+    """The structure of V, refused where it gives no bound with this likelihood."""
+    if bound is None:
+        bound = "diagonal" if likelihood.quadratic else "spherical"
+    structure = conditionals.named(bound)
+    if not structure.is_bound:
+        raise ValueError(f"bound={structure.name} has no q(f|u); use it with SGPR, or choose a bound here")
+    if structure.curvature and not structure.pooled and not likelihood.quadratic:
+        raise ValueError(
+            f"bound={structure.name!r} needs Gaussian noise: with {type(likelihood).__name__} a v for each row leaves "
+            "the variances of q(f) unknown without an N×N root, and putting v_i·d_i in their place is no bound "
+            "(maths 5.3); use bound='spherical' (one trained v for each latent function) or 'standard'"
+        )
+    return replace(structure, size=sys.maxsize) if bound == "block" else structure
+
+
+def inducing_sets(name: str, Z) -> tuple[Parameter, ...]:
+    """One set of inducing inputs, or the sets of a list."""
+    sets = tuple(parameters.real(z, name=name) for z in (Z if is_many(Z) else (Z,)))
+    for one in sets:
+        checks.matrix(name, one.value)
+        checks.matrix(name, one.value, sets[0].raw.shape[1])
+        checks.same_dtype(name, one.raw, f"the first of {name}", sets[0].raw)
+    return sets
+
+
+def count_latents(num_kernels, num_sets, likelihood: Likelihood, num_latents: int | None, mixing) -> int:
+    """How many latent functions there are; whoever says so must agree."""
+    claims: dict[str, int] = {}
+    if num_latents is not None:
+        claims["num_latents"] = checks.count("num_latents", num_latents)
+    if num_kernels is not None:
+        claims["the list of kernels"] = num_kernels
+    if num_sets is not None:
+        claims["the list of inducing inputs"] = num_sets
+    if mixing is not None:
+        shape = np.shape(_raw(mixing))
+        if len(shape) != 2:
+            raise ValueError(f"mixing must have shape (P, L), outputs by latent functions, got {shape}")
+        if likelihood.num_latents is not None:
+            raise ValueError(
+                f"mixing goes with likelihoods that treat each output by itself, not with {type(likelihood).__name__}"
+            )
+        claims["mixing"] = shape[1]
+    if likelihood.num_latents is not None:
+        claims[type(likelihood).__name__] = likelihood.num_latents
+    if not claims:
+        return 1
+    if len(set(claims.values())) > 1:
+        said = ", ".join(f"{who} says {count}" for who, count in claims.items())
+        raise ValueError(f"the number of latent functions is not clear: {said}")
+    return next(iter(claims.values()))
+
+
+def trained_scales(bound: Conditional, count: int, dtype) -> Parameter | None:
+    """v of each latent function, started at the prior's own spread, where the bound trains it."""
+    if not bound.pooled:
+        return None
+    return parameters.positive(jnp.ones(count, dtype), name="v")

@@ -1,0 +1,433 @@
+"""SVGP and its special cases: laws over random problems, dense references, several latents, and what is refused."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tightgp as tgp
+from tests.reference import Uncollapsed
+from tightgp import likelihoods as lk
+
+N, M, Q, D = 24, 5, 4, 2
+laws = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+#: A seed, log scales of prior and noise.
+problems = st.tuples(st.integers(0, 2**32 - 1), st.floats(-1.5, 1.5), st.floats(-3, 0.5))
+
+
+def build(problem):
+    """A kernel, data, inducing inputs, a noise variance, and a random whitened q."""
+    seed, log_variance, log_noise = problem
+    rng = np.random.default_rng(seed)
+    kernel = tgp.kernels.SquaredExponential(10**log_variance, 10 ** rng.uniform(-0.7, 0.7, size=D))
+    X = rng.normal(size=(N, D))
+    data = tgp.Dataset(X, rng.normal(size=N), rng.uniform(0.01, 0.5, size=N))
+    return kernel, data, X[:M] + 0.1 * rng.normal(size=(M, D)), 10**log_noise, rng
+
+
+def random_q(rng, m, count=1):
+    root = np.tril(0.3 * rng.normal(size=(count, m, m))) + np.eye(m) * rng.uniform(0.2, 1.5, size=(count, 1, m))
+    return rng.normal(size=(m, count)), root
+
+
+def natural_step(model, data, rate=1.0):
+    """q after one natural-gradient step on all of ``data``."""
+    model, batch = model.prepare(data)
+    return eqx.tree_at(lambda m: m.q, model, model.q.natural_step(_gradient(model, batch).q, rate))
+
+
+@eqx.filter_jit
+def _gradient(model, batch):
+    return eqx.filter_grad(lambda m: m.objective(batch)[0])(model)
+
+
+@laws
+@given(problems)
+def test_dense_reference(problem):
+    kernel, data, Z, noise, rng = build(problem)
+    mean, root = random_q(rng, M)
+    dense = Uncollapsed(kernel, data.X, data.y, Z, noise, mean[:, 0], root[0] @ root[0].T, known=data.noise_variance)
+    v = rng.uniform(0.1, 2.0)
+    rows = np.kron(np.eye(N // 4), np.ones((4, 4)))
+    expected = {
+        "standard": dense.scaled(),
+        "spherical": dense.scaled(v),
+        "diagonal": dense.tight(),
+        "block": dense.tight(np.ones((N, N))),
+        tgp.Block(4): dense.tight(rows),
+    }
+    for bound, value in expected.items():
+        model = tgp.SVGP(kernel, lk.Gaussian(noise), Z, bound)
+        model = tgp.assign(model, {"q.mean": mean, "q.root": root, **({"v": v} if bound == "spherical" else {})})
+        assert float(model.elbo(data)) == pytest.approx(value, rel=1e-9), bound
+
+
+@laws
+@given(problems)
+def test_one_natural_step_lands_on_the_collapsed_bound(problem):
+    """From any q, for Gaussian noise; and q then is the optimal one, so predictions agree too (maths 4.2, 4.4)."""
+    kernel, data, Z, noise, rng = build(problem)
+    mean, root = random_q(rng, M)
+    for bound in ("standard", "diagonal", "block"):
+        start = tgp.assign(tgp.SVGP(kernel, lk.Gaussian(noise), Z, bound), {"q.mean": mean, "q.root": root})
+        model = natural_step(start, data)
+        collapsed = tgp.SGPR(kernel, Z, noise, bound=tgp.Block(N, "rows") if bound == "block" else bound)
+        best = float(collapsed.elbo(data))
+        assert float(model.elbo(data)) == pytest.approx(best, rel=1e-8)
+        assert float(start.elbo(data)) <= best + 1e-8 * abs(best)
+    X = rng.normal(size=(4, D))
+    for ours, theirs in zip(model.posterior().predict_f(X), collapsed.posterior(data).predict_f(X), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-8)
+
+
+@laws
+@given(problems, st.sampled_from(["standard", "spherical", "diagonal", tgp.Block(4)]))
+def test_minibatch_estimates_average_to_the_full_value(problem, bound):
+    kernel, data, Z, noise, rng = build(problem)
+    mean, root = random_q(rng, M)
+    model = tgp.assign(tgp.SVGP(kernel, lk.Gaussian(noise), Z, bound), {"q.mean": mean, "q.root": root})
+    parts = [float(model.elbo(data.take(slice(i, i + 8)), num_data=N)) for i in range(0, N, 8)]
+    assert np.mean(parts) == pytest.approx(float(model.elbo(data)), rel=1e-10)
+
+
+@laws
+@given(problems)
+def test_optimised_v_under_gaussian_noise_is_the_spherical_collapsed_bound(problem):
+    """Maths 5.4: v's optimum has a closed form there, and no other v, one included, does better."""
+    kernel, data, Z, noise, rng = build(problem)
+    model = natural_step(tgp.SVGP(kernel, lk.Gaussian(noise), Z, "spherical"), data)
+    functions = model.posterior().latents[0]
+    A = np.asarray(functions.rows(data.X))
+    r = (np.asarray(kernel.diagonal(data.X)) - np.sum(A * A, axis=1)) / (noise + data.noise_variance)
+    best = float(tgp.assign(model, {"v": 1 / (1 + r.mean())}).elbo(data))
+    assert best == pytest.approx(float(tgp.SGPR(kernel, Z, noise, bound="spherical").elbo(data)), rel=1e-8)
+    for v in (1.0, rng.uniform(0.01, 3.0)):
+        assert float(tgp.assign(model, {"v": v}).elbo(data)) <= best + 1e-9 * abs(best)
+
+
+@laws
+@given(problems)
+def test_solve_gp(problem):
+    """Between its standard bound and the evidence; ODVGP is SOLVE-GP with the prior's second covariance (§6)."""
+    kernel, data, Z, noise, rng = build(problem)
+    O = data.X[M : M + Q] + 0.05  # noqa: E741
+    (mean, root), (mean_o, root_o) = random_q(rng, M), random_q(rng, Q)
+    first = {"q.mean": mean, "q.root": root, "q_orthogonal.mean": mean_o}
+    S, S_o = root[0] @ root[0].T, root_o[0] @ root_o[0].T
+    common = (kernel, data.X, data.y, Z, noise, mean[:, 0], S, 1e-6, data.noise_variance, O, mean_o[:, 0])
+    evidence = float(tgp.ExactGP(kernel, noise).log_evidence(data))
+    for bound in ("standard", "diagonal"):
+        solve = tgp.assign(tgp.SOLVEGP(kernel, lk.Gaussian(noise), Z, O, bound), {**first, "q_orthogonal.root": root_o})
+        odvgp = tgp.assign(tgp.ODVGP(kernel, lk.Gaussian(noise), Z, O, bound), first)
+        dense, prior = Uncollapsed(*common, S_o), Uncollapsed(*common, np.eye(Q))
+        values = [float(solve.elbo(data)), float(odvgp.elbo(data))]
+        wanted = [d.scaled() if bound == "standard" else d.tight() for d in (dense, prior)]
+        np.testing.assert_allclose(values, wanted, rtol=1e-8)
+        assert max(values) <= evidence
+        if bound == "standard":
+            standard = values
+    assert np.all(np.array(values) >= np.array(standard) - 1e-9 * abs(evidence))
+
+
+def test_odvgp_holds_its_second_covariance_in_training(problem):
+    data, Z, kernel = problem
+    model = tgp.ODVGP(kernel, lk.Gaussian(0.1), Z, data.X[10:14])
+    result = tgp.fit(model, data, steps=5, progress=False)
+    np.testing.assert_array_equal(result.model.q_orthogonal.root, model.q_orthogonal.root)
+    assert not np.array_equal(result.model.q_orthogonal.mean, model.q_orthogonal.mean)
+    assert "4 orthogonal" in repr(result.model)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "fixed"])
+def test_whitened_and_not_agree(problem, covariance):
+    """q over u is q over w = L⁻¹u, turned; diagonal and fixed covariances are what they say."""
+    data, Z, kernel = problem
+    white = tgp.SVGP(kernel, lk.Gaussian(0.1), Z, covariance=covariance)
+    plain = tgp.SVGP(kernel, lk.Gaussian(0.1), Z, covariance=covariance, whiten=False)
+    Kuu = np.asarray(kernel(Z)) + 1e-6 * 1.3 * np.eye(6)
+    L, mean = np.linalg.cholesky(Kuu), np.linspace(-1, 1, 6)[:, None]
+    plain = tgp.assign(plain, {"q.mean": L @ mean})
+    if covariance == "diagonal":  # a diagonal over u is no diagonal over w
+        white = tgp.SVGP(kernel, lk.Gaussian(0.1), Z)
+        white = tgp.assign(white, {"q.root": np.tril(np.linalg.solve(L, np.diag(np.sqrt(np.diag(Kuu)))))[None]})
+        plain = tgp.assign(plain, {"q.root": np.sqrt(np.diag(Kuu))[None]})
+    white = tgp.assign(white, {"q.mean": mean})
+    assert float(plain.elbo(data)) == pytest.approx(float(white.elbo(data)), rel=1e-9)
+    assert tgp.named_parameters(plain)["q.root"].frozen == (covariance == "fixed")
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "fixed"])
+def test_natural_steps_climb_for_every_covariance(problem, covariance):
+    """Also from a step far too long, which is made shorter until the covariance is positive."""
+    data, Z, kernel = problem
+    model = tgp.SVGP(kernel, lk.Poisson(), Z, covariance=covariance)
+    data = tgp.Dataset(data.X, np.random.default_rng(0).poisson(np.exp(1 + data.y)))
+    before = float(model.elbo(data))
+    after = float(natural_step(model, data, 0.1).elbo(data))
+    assert after > before
+    far = natural_step(model, data, 1e4)
+    assert np.all(np.isfinite(far.q.root))
+    assert np.all(np.isfinite(far.q.mean))
+
+
+def test_a_step_too_long_is_halved():
+    """I − ρY is kept positive definite: with Y = 3I the first half of ρ = 1 that works is a quarter."""
+    q = tgp.SVGP(tgp.kernels.SquaredExponential(), lk.Gaussian(), np.zeros((1, 1))).q
+    gradient = eqx.tree_at(lambda g: (g._mean.raw, g._root.raw), q, (jnp.ones((1, 1)), 3 * jnp.ones((1, 1, 1))))
+    new = q.natural_step(gradient, jnp.asarray(1.0))
+    assert float(new.root[0, 0, 0]) == pytest.approx((1 - 0.75) ** -0.5)
+    assert float(new.mean[0, 0]) == pytest.approx(0.25 / 0.25)
+
+
+def test_large_data_pass_in_chunks(problem, monkeypatch):
+    data, Z, kernel = problem
+    model = tgp.SVGP(kernel, lk.Gaussian(0.1), Z)
+    _, batch = model.prepare(data)
+    whole = _gradient(model, batch)
+    from tightgp import uncollapsed
+
+    monkeypatch.setattr(uncollapsed, "_CHUNK_BYTES", {"cpu": 6 * 8 * 8, "gpu": 6 * 8 * 8})
+    jax.clear_caches()
+    cut = _gradient(model, batch)
+    jax.clear_caches()
+    for a, b in zip(jax.tree.leaves(whole), jax.tree.leaves(cut), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+def test_several_latents_are_the_sum_of_single_ones(rng):
+    """Shared or separate kernels and inducing inputs, one v each: independent outputs add up."""
+    X, y = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
+    kernels = [tgp.kernels.SquaredExponential(1.0, 0.7), tgp.kernels.Matern32(0.5, 1.5)]
+    sets = [X[:4] + 0.1, X[5:11] + 0.1]
+    mean, root = random_q(rng, 4, 2)
+    mean6, root6 = random_q(rng, 6)
+    v = np.array([0.4, 0.9])
+
+    def single(i, kernel, Z, mean, root):
+        model = tgp.SVGP(kernel, lk.Poisson(), Z)
+        model = tgp.assign(model, {"q.mean": mean, "q.root": root, "v": v[i]})
+        return float(model.elbo(tgp.Dataset(X, counts[:, i])))
+
+    counts = rng.poisson(2.0, size=y.shape)
+    data = tgp.Dataset(X, counts)
+    shared = tgp.assign(
+        tgp.SVGP(kernels[0], lk.Poisson(), sets[0], num_latents=2), {"q.mean": mean, "q.root": root, "v": v}
+    )
+    parts = [single(i, kernels[0], sets[0], mean[:, i : i + 1], root[i : i + 1]) for i in range(2)]
+    assert float(shared.elbo(data)) == pytest.approx(sum(parts), rel=1e-10)
+
+    separate = tgp.assign(
+        tgp.SVGP(kernels, lk.Poisson(), sets),
+        {"q[0].mean": mean[:, :1], "q[0].root": root[:1], "q[1].mean": mean6, "q[1].root": root6, "v": v},
+    )
+    parts = [single(0, kernels[0], sets[0], mean[:, :1], root[:1]), single(1, kernels[1], sets[1], mean6, root6)]
+    assert float(separate.elbo(data)) == pytest.approx(sum(parts), rel=1e-10)
+    assert {"kernel[1].lengthscale", "Z[1]", "q[1].root", "v"} <= set(tgp.named_parameters(separate))
+
+    f, var = separate.posterior().predict_f(X[:3])
+    assert f.shape == var.shape == (3, 2)
+    cov = separate.posterior().predict_f(X[:3], full_cov=True)[1]
+    np.testing.assert_allclose(np.diagonal(cov, axis1=1, axis2=2).T, var, rtol=1e-8)
+
+
+def coregionalised(rng, whole=False):
+    X, mixing = rng.normal(size=(12, 1)), np.array([[1.0, 0.3], [-0.5, 1.2], [0.8, 0.0]])
+    y = rng.normal(size=(12, 3))
+    if not whole:
+        y[rng.random(size=y.shape) < 0.3] = np.nan
+        y[4] = np.nan
+    kernels = [tgp.kernels.SquaredExponential(1.0, 0.7), tgp.kernels.Matern32(0.5, 1.5)]
+    return X, y, mixing, kernels, np.array([0.1, 0.2, 0.3])
+
+
+def dense_evidence(X, y, mixing, kernels, noise):
+    K = sum(np.kron(np.outer(w, w), np.asarray(k(X))) for w, k in zip(mixing.T, kernels, strict=True))
+    K = K + np.kron(np.diag(noise), np.eye(len(X)))
+    seen = ~np.isnan(y.T.ravel())
+    K, y = K[np.ix_(seen, seen)], y.T.ravel()[seen]
+    return -0.5 * (y @ np.linalg.solve(K, y) + np.linalg.slogdet(2 * np.pi * K)[1])
+
+
+def test_coregionalisation_with_missing_outputs(rng):
+    """standard ≤ spherical ≤ diagonal ≤ block ≤ evidence, at each one's best q."""
+    X, y, mixing, kernels, noise = coregionalised(rng)
+    data = tgp.Dataset(X, y, missing=True)
+    evidence = dense_evidence(X, y, mixing, kernels, noise)
+
+    def best(bound, Z):
+        model = tgp.SVGP(kernels, lk.Gaussian(noise), Z, bound, mixing=mixing)
+        frozen = tgp.freeze(model, *(n for n in tgp.named_parameters(model) if not n.startswith(("q", "v"))))
+        return tgp.fit(frozen, data, "natural", steps=60, learning_rate=0.1, progress=False)
+
+    values = [best(bound, X[:3] + 0.05).objective for bound in ("standard", "spherical", "diagonal", "block")]
+    assert np.all(np.diff(values) > -1e-6), values
+    assert values[-1] < evidence
+    tight = best("diagonal", X)
+    assert values[-1] < tight.objective < evidence  # q makes the latents independent, which they are not here
+
+    f = tight.model.posterior().predict_f(X)[0]
+    draws = tight.model.posterior().sample_f(jax.random.key(0), X, 4000)
+    np.testing.assert_allclose(np.mean(draws, axis=0), f, atol=0.08)
+    cov = tight.model.posterior().predict_f(X, full_cov=True)[1]
+    np.testing.assert_allclose(np.var(draws, axis=0), np.diagonal(cov, axis1=1, axis2=2).T, rtol=0.15, atol=0.01)
+
+
+def test_coregionalisation_reaches_the_evidence_where_the_latents_are_independent_given_y(rng):
+    """Orthogonal columns, equal noise, nothing missing, Z = X: q's independence costs nothing."""
+    X, y, _, kernels, _ = coregionalised(rng, whole=True)
+    mixing, noise = np.array([[1.0, 0.5], [-0.5, 1.0], [0.0, 0.0]]), np.full(3, 0.2)
+    model = tgp.SVGP(kernels, lk.Gaussian(noise), X, mixing=mixing)
+    frozen = tgp.freeze(model, "kernel*", "Z", "mixing", "likelihood.*")
+    result = tgp.fit(frozen, tgp.Dataset(X, y), "natural", natural_rate=1.0, steps=3, progress=False)
+    assert result.objective == pytest.approx(dense_evidence(X, y, mixing, kernels, noise), abs=2e-4)
+
+
+def test_missing_rows_change_nothing_but_their_number(rng):
+    """A row of which nothing was seen adds nothing to the diagonal bound."""
+    X, y, mixing, kernels, noise = coregionalised(rng)
+    model = tgp.SVGP(kernels, lk.Gaussian(noise), X[:4], mixing=mixing)
+    seen = ~np.isnan(y).all(axis=1)
+    with_them = float(model.elbo(tgp.Dataset(X, y, missing=True)))
+    without = float(model.elbo(tgp.Dataset(X[seen], y[seen], missing=True)))
+    assert with_them == pytest.approx(without, rel=1e-12)
+    gradient = _gradient(*model.prepare(tgp.Dataset(X, y, missing=True)))
+    assert all(np.all(np.isfinite(g)) for g in jax.tree.leaves(gradient))
+
+
+def test_multi_class(rng):
+    X = np.concatenate([rng.normal(size=(15, 2)) + c for c in ((0, 0), (4, 0), (0, 4))])
+    y = np.repeat([0, 1, 2], 15)
+    for likelihood in (lk.Softmax(3), lk.RobustMax(3)):
+        model = tgp.SVGP(tgp.kernels.SquaredExponential(1.0, 2.0), likelihood, X[::5])
+        result = tgp.fit(model, tgp.Dataset(X, y), steps=40, progress=False)
+        probabilities, _ = result.model.posterior().predict_y(X)
+        assert probabilities.shape == (45, 3)
+        np.testing.assert_allclose(np.sum(probabilities, axis=1), 1, rtol=1e-6)
+        assert np.mean(np.argmax(probabilities, axis=1) == y) > 0.95
+        assert result.model.posterior().log_density(X, y).shape == (45,)
+        assert result.model.v.shape == (3,)
+
+
+def test_heteroscedastic_noise_is_found(rng):
+    X = np.sort(rng.uniform(-2, 2, size=(150, 1)), axis=0)
+    sd = np.exp(X[:, 0] - 1)
+    data = tgp.Dataset(X, np.sin(2 * X[:, 0]) + sd * rng.normal(size=150))
+    kernels = [tgp.kernels.SquaredExponential(1.0, 1.0), tgp.kernels.SquaredExponential(1.0, 2.0)]
+    model = tgp.SVGP(kernels, lk.HeteroscedasticGaussian(), X[::15])
+    post = tgp.fit(model, data, steps=150, progress=False).model.posterior()
+    _, log_variance = np.asarray(post.predict_f(X)[0]).T
+    assert np.corrcoef(log_variance, np.log(sd))[0, 1] > 0.9
+    _, var = post.predict_y(X)
+    assert var.shape == (150,)
+    assert float(var[-1]) > 5 * float(var[0])
+
+
+def test_full_variational_gp_is_no_worse_than_sparse_ones(rng):
+    X = np.linspace(-5, 5, 30)[:, None]
+    data = tgp.Dataset(X, rng.poisson(3.5 + 3 * np.sin(X[:, 0])))
+    kernel = tgp.kernels.SquaredExponential()
+    full = tgp.fit(tgp.VGP(kernel, lk.Poisson(), X), data, progress=False)
+    values = [full.objective]
+    for bound in ("spherical", "standard"):
+        values.append(tgp.fit(tgp.SVGP(kernel, lk.Poisson(), X[::7], bound), data, progress=False).objective)
+    assert values[0] >= values[1] >= values[2]
+    np.testing.assert_array_equal(full.model.Z, X)
+
+
+def test_posterior_with_and_without_v(problem):
+    data, Z, kernel = problem
+    model = tgp.assign(tgp.SVGP(kernel, lk.Poisson(), Z), {"v": 0.5})
+    (mean, var), (mean_v, var_v) = (model.posterior(scaled=s).predict_f(data.X) for s in (False, True))
+    np.testing.assert_allclose(mean, mean_v)
+    left = np.asarray(kernel.diagonal(data.X)) - np.sum(np.asarray(model.posterior().latents[0].rows(data.X)) ** 2, 1)
+    np.testing.assert_allclose(var - var_v, 0.5 * np.maximum(left, 0), atol=1e-9)
+    with pytest.raises(ValueError, match="diagonal bound has none"):
+        tgp.SVGP(kernel, lk.Gaussian(), Z).posterior(scaled=True)
+
+
+def test_samples_of_targets(problem):
+    data, Z, kernel = problem
+    post = tgp.SVGP(kernel, lk.Poisson(), Z).posterior()
+    draws = post.sample_y(jax.random.key(1), data.X[:3], num_samples=5)
+    assert draws.shape == (5, 3)
+    assert np.all(np.asarray(draws) == np.floor(draws))
+
+
+def test_float32(problem):
+    data, Z, kernel = problem
+    data32 = tgp.Dataset(data.X.astype("float32"), data.y.astype("float32"))
+    model = tgp.SVGP(kernel, lk.Gaussian(0.1), Z.astype("float32"))
+    assert model.elbo(data32).dtype == np.float32
+    exact = float(tgp.SVGP(kernel, lk.Gaussian(0.1), Z, jitter=1e-5).elbo(data))
+    assert float(model.elbo(data32)) == pytest.approx(exact, rel=1e-3)
+    assert model.posterior().predict_y(data32.X)[0].dtype == np.float32
+
+
+def test_mean_functions_and_random_starts(problem):
+    data, Z, kernel = problem
+    shifted = tgp.Dataset(data.X, data.y + 5)
+    plain = float(tgp.SVGP(kernel, lk.Gaussian(0.1), Z).elbo(data))
+    model = tgp.SVGP(kernel, lk.Gaussian(0.1), Z, mean=tgp.means.Constant(5.0))
+    assert float(model.elbo(shifted)) == pytest.approx(plain, rel=1e-12)
+    model, rows = model.prepare(shifted)
+    other = model.random_start(jax.random.key(0), rows)
+    assert not np.array_equal(other.Z, model.Z)
+    assert float(other.kernel.variance) != float(model.kernel.variance)
+
+
+def make(kernel=None, likelihood=None, Z=None, bound=None, **options):
+    kernel = tgp.kernels.SquaredExponential() if kernel is None else kernel
+    return tgp.SVGP(kernel, likelihood or lk.Gaussian(), np.eye(2) if Z is None else Z, bound, **options)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"bound": "diagonal", "likelihood": lk.Poisson()}, "v for each row.*maths 5.3.*'spherical'"),
+        ({"bound": tgp.PowerEP(0.5)}, "use it with SGPR"),
+        ({"bound": "tight"}, "bound must be one of"),
+        ({"likelihood": "Poisson"}, "likelihood must be one of tightgp.likelihoods"),
+        ({"kernel": "rbf"}, "kernel must be one of"),
+        ({"covariance": "low-rank"}, "covariance must be one of"),
+        ({"num_latents": 2, "likelihood": lk.Softmax(3)}, "num_latents says 2, Softmax says 3"),
+        ({"kernel": [tgp.kernels.SquaredExponential()] * 2, "Z": [np.eye(2)] * 3}, "kernels says 2.*inputs says 3"),
+        ({"mixing": np.ones(3)}, r"mixing must have shape \(P, L\)"),
+        ({"mixing": np.ones((3, 3)), "likelihood": lk.Softmax(3)}, "not with Softmax"),
+        ({"orthogonal": np.eye(3)}, "orthogonal has 3 column"),
+        ({"orthogonal": np.eye(2), "whiten": False}, "whiten must be True"),
+        ({"Z": np.array([[np.nan, 0.0]])}, "Z has NaN"),
+        ({"jitter": -1.0}, "jitter must not be negative"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "message"),
+    [
+        (make(), tgp.Dataset(np.ones((3, 1)), np.ones(3)), "X has 1 column.*Z has 2"),
+        (make(), tgp.Dataset(np.ones((3, 2)), np.ones((3, 2))), "y has 2 column.*model has 1"),
+        (make(), tgp.Dataset(np.ones((3, 2), "float32"), np.ones(3, "float32")), "dtype float32"),
+        (make(likelihood=lk.Poisson()), tgp.Dataset(np.ones((3, 2)), [1.0, 2.0, -1.0]), "row 2 is -1"),
+        (make(likelihood=lk.Poisson()), tgp.Dataset(np.ones((3, 2)), np.ones(3), np.ones(3)), "not with Poisson"),
+        (make(likelihood=lk.Gaussian(None)), tgp.Dataset(np.ones((3, 2)), np.ones(3)), "noise_variance is None"),
+        (make(), (np.ones((3, 2)), np.ones(3)), "must be a tightgp.Dataset"),
+        (make(mean=tgp.means.Constant([1.0, 2.0])), tgp.Dataset(np.ones((3, 2)), np.ones(3)), "mean gives 2 outputs"),
+    ],
+)
+def test_bad_data(model, data, message):
+    with pytest.raises(ValueError, match=message):
+        model.elbo(data)
+
+
+def test_collapsed_models_refuse_missing_outputs():
+    data = tgp.Dataset(np.ones((3, 1)), [1.0, np.nan, 2.0], missing=True)
+    with pytest.raises(ValueError, match=r"need tightgp\.SVGP"):
+        tgp.SGPR(tgp.kernels.SquaredExponential(), np.ones((1, 1))).elbo(data)
+    with pytest.raises(ValueError, match="infinite"):
+        tgp.Dataset(np.ones((2, 1)), [1.0, np.inf], missing=True)
