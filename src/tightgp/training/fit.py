@@ -1,28 +1,39 @@
 """`fit`: one function from a model and data to a trained model and an account of how it went."""
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
 
 from tightgp import checks
+from tightgp.data import Batches
 from tightgp.diagnosis import NumericalError
-from tightgp.training import adam, lbfgs
+from tightgp.training import adam, lbfgs, sources, stochastic
 from tightgp.training.outcome import Outcome, Stop
 from tightgp.training.problem import Problem
 from tightgp.training.progress import ProgressBar
 from tightgp.training.result import FitResult
+from tightgp.training.stepping import Settings, is_natural
 
-METHODS = ("lbfgs", "adam")
+METHODS = ("lbfgs", "adam", "natural")
 
 
 def fit(
     model,
     data,
-    method: str = "lbfgs",
+    method: str | None = None,
     *,
     steps: int = 1000,
-    learning_rate: float = 0.01,
+    learning_rate: float | Callable = 0.01,
+    natural_rate: float | None = None,
+    batch_size: int | None = None,
+    epochs: int | None = None,
+    validation=None,
+    patience: int = 10,
+    stream: bool | None = None,
     tolerance: float = 1e-9,
     restarts: int = 0,
     seed: int = 0,
@@ -33,36 +44,62 @@ def fit(
 
     Args:
         model: what to train; frozen parameters stay, parameters with priors make it MAP estimation.
-        data: a `Dataset`.
-        method: "lbfgs" (L-BFGS-B, the default) or "adam" (full batch).
-        steps: most iterations for "lbfgs", exactly this many for "adam".
-        learning_rate: Adam's step size.
+        data: a `Dataset`, or `Batches` that come one by one.
+        method: "lbfgs" (L-BFGS-B, the default without ``batch_size``), "adam" (the default with it), or "natural":
+            natural-gradient steps for q(u), alternated with Adam for the rest.
+        steps: most iterations for "lbfgs", exactly this many for the others.
+        learning_rate: Adam's step size, or a function of the step that gives it, such as
+            ``optax.cosine_decay_schedule(0.01, 5000)``.
+        natural_rate: step size of natural gradients; None takes 1 where one step on all rows solves for q
+            (Gaussian noise), and 0.1 elsewhere and with minibatches. A step is made smaller where q's covariance
+            would not stay positive definite.
+        batch_size: train on minibatches of at most so many rows, reshuffled each epoch.
+        epochs: how often minibatches go through the data; None makes up about ``steps`` steps.
+        validation: a held-out `Dataset`, scored after each epoch: the best-scoring parameters are returned.
+        patience: epochs without a better validation score after which training ends.
+        stream: whether minibatches are gathered on the host; None does so for memory-mapped arrays, and for data
+            too large for the device.
         tolerance: relative gain of a step under which training counts as converged; L-BFGS then stops.
-        restarts: further starts, drawn at random by ``seed``; the best is returned.
-        seed: makes the restarts, and so the result, the same again.
+        restarts: further starts, drawn at random by ``seed``; the best is returned. Not with minibatches.
+        seed: decides restarts and the order of rows; the same seed gives the same result.
         progress: show a bar, where standard error is a terminal.
-        callback: called as ``callback(step, row)`` with a step's scalars, after each L-BFGS iteration and after
-            every 50 Adam steps; returning True ends training.
+        callback: called as ``callback(step, row)`` with a step's scalars, after each L-BFGS iteration, after
+            every 50 full-batch steps, and after each epoch; returning True ends training.
 
     Returns:
-        A `FitResult`. Ctrl-C ends training and returns the best model so far, with the message "interrupted".
+        A `FitResult`. With minibatches its trace has one row an epoch, means over the epoch's steps. Ctrl-C ends
+        training and returns the best model so far (with minibatches, the latest), with the message "interrupted".
     """
-    _check(model, method, steps, learning_rate, tolerance, restarts, seed, callback)
+    method = method or ("lbfgs" if batch_size is None else "adam")
+    _check(model, data, method, steps, learning_rate, natural_rate, tolerance, restarts, seed, callback)
+    _check_minibatches(model, data, method, batch_size, epochs, validation, patience, stream, restarts)
+    if natural_rate is None and method == "natural":
+        natural_rate = model.natural_rate if batch_size is None else min(0.1, model.natural_rate)
     began = time.perf_counter()
-    model, rows = model.prepare(data)
+    settings = Settings(learning_rate, natural_rate if method == "natural" else None)
+    if batch_size is None:
+        model, rows = model.prepare(data)
+        job: Any = _FullBatch(method, steps, settings, tolerance)
+    else:
+        source = sources.choose(model, data, batch_size, seed, stream)
+        model = model.for_targets(getattr(data, "vector", True))
+        held_out = None if validation is None else stochastic.score_rows(model, validation)
+        rows = source.sample()
+        epochs = epochs or -(-steps // source.steps)
+        job = _Minibatch(source, epochs, settings, held_out, patience)
     runs: list[tuple[Outcome, Problem]] = []
     for start in range(restarts + 1):
         problem = Problem(model if start == 0 else _another(model, seed, start, rows), rows)
         outcome = Outcome(problem.to_vector(problem.start))
         runs.append((outcome, problem))
-        _run(problem, outcome, method, steps, learning_rate, tolerance, progress, callback)
+        _run(job, problem, outcome, progress, callback)
         if outcome.ended:
             break
     best, problem = max(runs, key=lambda run: run[0].objective)
     if best.objective == -np.inf and best.ended:
         best.offer(best.best, float(problem.evaluate(problem.start)[0]))
     if not np.isfinite(best.objective):
-        raise NumericalError(model.explain(rows))
+        raise NumericalError(f"{best.message}\n{model.explain(rows)}" if batch_size else model.explain(rows))
     last, _ = runs[-1]
     return FitResult(
         model=problem.model(problem.from_vector(best.best)),
@@ -77,10 +114,59 @@ def fit(
     )
 
 
-def _check(model, method, steps, learning_rate, tolerance, restarts, seed, callback) -> None:
+@dataclass(frozen=True)
+class _FullBatch:
+    """Every step sees all rows."""
+
+    method: str
+    steps: int
+    settings: Settings
+    tolerance: float
+
+    unit = "fit"
+
+    @property
+    def length(self) -> int:
+        return self.steps
+
+    def __call__(self, problem: Problem, outcome: Outcome, report) -> None:
+        if self.method == "lbfgs":
+            lbfgs.maximise(problem, outcome, self.steps, self.tolerance, report)
+        else:
+            adam.maximise(problem, outcome, self.steps, self.settings, self.tolerance, report)
+
+
+@dataclass(frozen=True)
+class _Minibatch:
+    """Every step sees a batch."""
+
+    source: Any
+    epochs: int
+    settings: Settings
+    validation: Any
+    patience: int
+
+    unit = "epoch"
+
+    @property
+    def length(self) -> int:
+        return self.epochs
+
+    def __call__(self, problem: Problem, outcome: Outcome, report) -> None:
+        stochastic.maximise(
+            problem, outcome, self.source, self.epochs, self.settings, self.validation, self.patience, report
+        )
+
+
+def _check(model, data, method, steps, learning_rate, natural_rate, tolerance, restarts, seed, callback) -> None:
     checks.choice("method", method, METHODS)
     checks.count("steps", steps)
-    checks.positive("learning_rate", checks.number("learning_rate", learning_rate))
+    if not callable(learning_rate):
+        checks.positive("learning_rate", checks.number("learning_rate", learning_rate))
+    if natural_rate is not None:
+        checks.positive("natural_rate", checks.number("natural_rate", natural_rate))
+        if method != "natural":
+            raise ValueError("natural_rate goes with method='natural'")
     checks.positive("tolerance", checks.number("tolerance", tolerance))
     checks.seed("restarts", restarts)
     checks.seed("seed", seed)
@@ -88,25 +174,50 @@ def _check(model, method, steps, learning_rate, tolerance, restarts, seed, callb
         raise ValueError(f"callback must be a function of (step, row), got {type(callback).__name__}")
     if not hasattr(model, "prepare"):
         raise ValueError(f"model must be a model such as tightgp.SGPR, got {type(model).__name__}")
+    if method == "natural" and not any(map(is_natural, jax.tree.leaves(model, is_leaf=is_natural))):
+        raise ValueError(f"method='natural' needs a model with an explicit q(u) such as SVGP, not {_kind(model)}")
+
+
+def _check_minibatches(model, data, method, batch_size, epochs, validation, patience, stream, restarts) -> None:
+    if batch_size is None:
+        if isinstance(data, Batches):
+            raise ValueError("batch_size is needed where data come as Batches")
+        for name, value in (("epochs", epochs), ("validation", validation), ("stream", stream)):
+            if value is not None:
+                raise ValueError(f"{name} goes with minibatches: pass batch_size too")
+        return
+    checks.count("batch_size", batch_size)
+    if method == "lbfgs":
+        raise ValueError("batch_size goes with method='adam' or 'natural': L-BFGS needs the whole objective")
+    if not hasattr(model, "as_batch"):
+        raise ValueError(f"batch_size needs a model with an explicit q(u) such as SVGP; {_kind(model)} sees all rows")
+    if not sources.is_source(data):
+        raise ValueError(f"data must be a tightgp.Dataset or tightgp.Batches, got {type(data).__name__}")
+    if epochs is not None:
+        checks.count("epochs", epochs)
+    checks.count("patience", patience)
+    if restarts:
+        raise ValueError("restarts go with full-batch training: minibatch objectives are too noisy to choose by")
+
+
+def _kind(model) -> str:
+    return type(model).__name__
 
 
 def _another(model, seed: int, start: int, rows):
     return model.random_start(jax.random.fold_in(jax.random.key(seed), start), rows)
 
 
-def _run(problem, outcome, method, steps, learning_rate, tolerance, progress, callback) -> None:
-    with ProgressBar(steps, progress) as bar:
+def _run(job, problem, outcome, progress, callback) -> None:
+    with ProgressBar(job.length, progress, job.unit) as bar:
 
-        def report(step, row):
-            bar.update(step, row["objective"])
+        def report(step, row, state):
+            bar.update(step, state)
             if callback is not None and callback(step, row):
                 raise Stop
 
         try:
-            if method == "lbfgs":
-                lbfgs.maximise(problem, outcome, steps, tolerance, report)
-            else:
-                adam.maximise(problem, outcome, steps, learning_rate, tolerance, report)
+            job(problem, outcome, report)
         except KeyboardInterrupt:
             outcome.end("interrupted")
         except Stop:

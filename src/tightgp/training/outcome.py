@@ -27,6 +27,10 @@ class Outcome:
         if objective > self.objective:
             self.best, self.objective = point, objective
 
+    def replace(self, point, objective: float) -> None:
+        """Keep ``point``, whatever was before: objectives of different minibatches do not compare."""
+        self.best, self.objective = point, objective
+
     def end(self, message: str) -> None:
         """Training ends here by the user's wish."""
         self.converged, self.message, self.ended = False, message, True

@@ -28,6 +28,10 @@ class Problem:
         """Value, gradient, scalars to follow, and whether all is finite."""
         return _evaluate(point, self.fixed, self.rows)
 
+    def score(self, point, rows):
+        """How well the model at ``point`` predicts held-out ``rows``."""
+        return _score(point, self.fixed, rows)
+
     def to_vector(self, point) -> np.ndarray:
         """``point`` as one float64 vector of moderate numbers: a leaf that starts far from one is scaled."""
         return _flat(point) / self._scales
@@ -64,9 +68,14 @@ def evaluate(point, fixed, rows):
 
     (value, followed), gradient = jax.value_and_grad(objective, has_aux=True)(point)
     leaves = jax.tree.leaves(gradient)
-    norm = jnp.sqrt(sum(jnp.sum(g * g) for g in leaves))
+    norm = jnp.sqrt(sum((jnp.sum(g * g) for g in leaves), jnp.zeros((), value.dtype)))
     return value, gradient, {"gradient_norm": norm, **followed}, jnp.isfinite(value) & jnp.isfinite(norm)
 
 
 #: Compiled once for each structure of model and shape of data, whatever the number of fits.
 _evaluate = eqx.filter_jit(evaluate)
+
+
+@eqx.filter_jit
+def _score(point, fixed, rows):
+    return eqx.combine(point, fixed).score(rows)

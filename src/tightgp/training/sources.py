@@ -1,0 +1,212 @@
+"""Where minibatches come from: arrays on the device, arrays on the host, or an iterator.
+
+Every epoch is cut into equal batches of at most ``batch_size`` rows; where they do not come out even, a batch ends
+in a row of weight zero. A source gives its epochs in segments, each one compiled program long.
+"""
+
+import math
+import queue
+import threading
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tightgp.data import Batch, Batches, Dataset
+
+#: A segment of streamed batches holds about this many bytes.
+_SEGMENT_BYTES = 64 << 20
+#: Segments made ahead of the one in use.
+_AHEAD = 2
+#: Data up to this size are copied to a CPU "device"; larger ones are left where they are.
+_RESIDENT_BYTES = 2 << 30
+
+
+def plan(num_data: int, batch_size: int, seed: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows make up each batch of an epoch (steps, rows), shuffled by ``seed``, and their weights."""
+    steps = math.ceil(num_data / batch_size)
+    size = math.ceil(num_data / steps)
+    order = np.random.default_rng((seed, epoch)).permutation(num_data)
+    place = np.arange(steps * size).reshape(size, steps).T  # what is missing is then spread over the batches
+    real = place < num_data
+    weight = real * (num_data / real.sum(axis=1, keepdims=True))
+    return order[np.minimum(place, num_data - 1)], weight
+
+
+def _keys(seed: int, epoch: int, steps: int):
+    return jax.random.split(jax.random.fold_in(jax.random.key(seed), epoch), steps)
+
+
+class Resident:
+    """Rows that are on the device: an epoch is one program that gathers its batches there."""
+
+    def __init__(self, rows: Batch, batch_size: int, seed: int):
+        self.rows, self.seed = rows, seed
+        self.num_data = rows.X.shape[0]
+        self.batch_size = min(batch_size, self.num_data)
+        self.steps = math.ceil(self.num_data / self.batch_size)
+
+    def epoch(self, number: int) -> Iterator[tuple]:
+        """What a program scans over, and the resident rows."""
+        index, weight = plan(self.num_data, self.batch_size, self.seed, number)
+        weights = jnp.asarray(weight, self.rows.X.dtype)
+        yield (jnp.asarray(index, jnp.int32), weights, _keys(self.seed, number, self.steps)), self.rows
+
+    def sample(self) -> Batch:
+        """Rows to look at where something goes wrong."""
+        return self.rows
+
+
+class Streamed:
+    """Rows that stay on the host, also in a memory-mapped file: batches are gathered there and sent ahead."""
+
+    def __init__(self, rows: Batch, batch_size: int, seed: int):
+        self.rows, self.seed = rows, seed
+        self.num_data = rows.X.shape[0]
+        self.batch_size = min(batch_size, self.num_data)
+        self.steps = math.ceil(self.num_data / self.batch_size)
+
+    def epoch(self, number: int) -> Iterator[tuple]:
+        """Segments of stacked batches."""
+        return _ahead(self._segments(number))
+
+    def sample(self) -> Batch:
+        """Rows to look at where something goes wrong."""
+        some = _part(self.rows, slice(0, 10 * self.batch_size))
+        return jax.tree.map(jnp.asarray, some._replace(key=jax.random.key(0)))
+
+    def _segments(self, number):
+        index, weight = plan(self.num_data, self.batch_size, self.seed, number)
+        keys = _keys(self.seed, number, self.steps)
+        row_bytes = sum(a.dtype.itemsize * a[0].size for a in (self.rows.X, self.rows.y))
+        length = max(1, _SEGMENT_BYTES // (row_bytes * index.shape[1]))
+        for start in range(0, self.steps, length):
+            part = slice(start, start + length)
+            rows = index[part]
+            X, y = self.rows.X[rows], self.rows.y[rows]
+            known = None if self.rows.known is None else self.rows.known[rows]
+            yield jax.tree.map(jnp.asarray, Batch(X, y, known, weight[part].astype(X.dtype), keys[part])), None
+
+
+class Iterated:
+    """Batches that an iterator gives, cut anew into equal ones; the last of an epoch is padded."""
+
+    def __init__(self, batches: Batches, model, batch_size: int, seed: int):
+        self.batches, self.model, self.seed = batches, model, seed
+        self.num_data, self.batch_size = batches.num_data, batch_size
+        self.steps = math.ceil(self.num_data / batch_size)
+
+    def epoch(self, number: int) -> Iterator[tuple]:
+        """Segments of one batch."""
+        return _ahead(self._segments(number))
+
+    def sample(self) -> Batch:
+        """Rows to look at where something goes wrong: the first batch."""
+        return jax.tree.map(jnp.asarray, next(self._cut()))
+
+    def _segments(self, number):
+        seen = 0
+        for i, rows in enumerate(self._cut()):
+            seen += len(rows.X)
+            weight = np.zeros(self.batch_size, rows.X.dtype)
+            weight[: len(rows.X)] = self.num_data / len(rows.X)
+            key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self.seed), number), i)
+            device = jax.tree.map(jnp.asarray, rows._replace(weight=rows.weight * 0, key=key))
+            batch = device.padded(self.batch_size)._replace(weight=jnp.asarray(weight))
+            yield jax.tree.map(lambda a: a[None], batch), None
+        if seen == 0:
+            raise ValueError("the iterator of batches gave no rows in this epoch; it must start anew each time")
+
+    def _cut(self) -> Iterator[Batch]:
+        held: list[Batch] = []
+        for data in self.batches:
+            held.append(self.model.as_batch(data))
+            while sum(len(b.X) for b in held) >= self.batch_size:
+                whole = _joined(held)
+                yield _part(whole, slice(0, self.batch_size))
+                rest = _part(whole, slice(self.batch_size, None))
+                held = [rest] if len(rest.X) else []
+        if held:
+            yield _joined(held)
+
+
+def _joined(parts: list[Batch]) -> Batch:
+    def join(arrays):
+        return None if arrays[0] is None else np.concatenate([np.asarray(a) for a in arrays])
+
+    X, y, known, weight = (join([getattr(p, name) for p in parts]) for name in ("X", "y", "known", "weight"))
+    return Batch(X, y, known, weight, parts[0].key)
+
+
+def _part(rows: Batch, which: slice) -> Batch:
+    known = None if rows.known is None else rows.known[which]
+    return Batch(rows.X[which], rows.y[which], known, rows.weight[which], rows.key)
+
+
+def _ahead(segments: Iterator) -> Iterator:
+    """``segments``, made by a thread of its own while the device works on earlier ones."""
+    ready: queue.Queue = queue.Queue(_AHEAD)
+    stop = threading.Event()
+
+    def put(item) -> bool:
+        while not stop.is_set():
+            try:
+                ready.put(item, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def work():
+        try:
+            for segment in segments:
+                if not put((segment, None)):
+                    return
+            put((None, None))
+        except BaseException as error:
+            put((None, error))
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while True:
+            segment, error = ready.get()
+            if error is not None:
+                raise error
+            if segment is None:
+                return
+            yield segment
+    finally:
+        stop.set()
+        thread.join()
+
+
+def choose(model, data, batch_size: int, seed: int, stream: bool | None):
+    """The source that fits ``data``: on the device where there is room, else streamed."""
+    if isinstance(data, Batches):
+        return Iterated(data, model, batch_size, seed)
+    rows = model.as_batch(data)
+    if stream is None:
+        stream = _mapped(rows.X) or rows.X.nbytes + rows.y.nbytes > _room()
+    if stream:
+        return Streamed(jax.tree.map(np.asarray, rows._replace(key=None)), batch_size, seed)
+    return Resident(jax.tree.map(jnp.asarray, rows), batch_size, seed)
+
+
+def _mapped(array) -> bool:
+    while array is not None:
+        if isinstance(array, np.memmap):
+            return True
+        array = getattr(array, "base", None)
+    return False
+
+
+def _room() -> int:
+    stats = jax.devices()[0].memory_stats() or {}
+    return int(0.4 * stats["bytes_limit"]) if "bytes_limit" in stats else _RESIDENT_BYTES
+
+
+def is_source(data) -> bool:
+    """Whether minibatches can come from ``data``."""
+    return isinstance(data, Dataset | Batches)

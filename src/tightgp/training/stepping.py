@@ -1,0 +1,125 @@
+"""One step of Adam, after a natural-gradient step where wanted: what full-batch and minibatch training share."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+
+from tightgp.training.problem import evaluate
+
+
+class Settings(NamedTuple):
+    """How to step: Adam's learning rate, a number or a function of the step, and that of natural gradients."""
+
+    learning_rate: float | Callable
+    natural_rate: float | None = None
+
+    def rate(self, step):
+        """Adam's learning rate at ``step``."""
+        return self.learning_rate(step) if callable(self.learning_rate) else self.learning_rate
+
+
+class State(NamedTuple):
+    """Where training stands, and where it last stood on firm ground."""
+
+    point: Any
+    adam: Any
+    good_point: Any
+    good_adam: Any
+    shrink: jax.Array
+    taken: jax.Array
+    rejected: jax.Array
+
+
+def is_natural(node) -> bool:
+    """Whether a part of a model knows how to take a natural-gradient step of its own."""
+    return hasattr(node, "natural_step")
+
+
+def _natural_leaves(model):
+    """A tree of booleans like ``model``: True inside what takes natural steps."""
+    return jax.tree.map(lambda node: jax.tree.map(lambda _: is_natural(node), node), model, is_leaf=is_natural)
+
+
+def split(point, settings: Settings):
+    """``point`` in two: what natural gradients train, and what Adam does."""
+    if settings.natural_rate is None:
+        return jax.tree.map(lambda _: None, point), point
+    return eqx.partition(point, _natural_leaves(point))
+
+
+def begin(point, settings: Settings) -> State:
+    """The state before the first step."""
+    adam = optax.scale_by_adam().init(split(point, settings)[1])
+    dtype = jax.tree.leaves(point)[0].dtype
+    zero = jnp.asarray(0)
+    return State(point, adam, point, adam, jnp.ones((), dtype), zero, zero)
+
+
+class Step(NamedTuple):
+    """The next state; where the objective was evaluated on the way there, its value and companions.
+
+    ``before`` is the objective before the natural-gradient step, which has not seen these rows yet: what to
+    report of a minibatch.
+    """
+
+    state: State
+    point: Any
+    value: jax.Array
+    before: jax.Array
+    followed: dict[str, jax.Array]
+    finite: jax.Array
+
+
+def step(s: State, fixed, rows, settings: Settings) -> Step:
+    """One step on ``rows``.
+
+    A step that leads to a non-finite objective is taken back half of its way, and the learning rates are halved.
+    """
+    start, before, fine = s.point, None, jnp.asarray(True)
+    if settings.natural_rate is not None:
+        start, before, fine = _natural(s, fixed, rows, settings, settings.natural_rate)
+    natural, rest = split(start, settings)
+    value, gradient, followed, finite = evaluate(rest, eqx.combine(natural, fixed), rows)
+    finite = finite & fine
+    down = jax.tree.map(lambda g: jnp.where(finite, -g, 0.0), gradient)
+    direction, next_adam = optax.scale_by_adam().update(down, s.adam)
+    shrink = jnp.where(finite, s.shrink, 0.5 * s.shrink)
+    rate = shrink * settings.rate(s.taken)
+    onwards = eqx.combine(natural, jax.tree.map(lambda x, d: x - jnp.asarray(rate, x.dtype) * d, rest, direction))
+    halfway = jax.tree.map(lambda good, x: good + 0.5 * (x - good), s.good_point, s.point)
+
+    def choose(yes, no):
+        return jax.tree.map(lambda a, b: jnp.where(finite, a, b), yes, no)
+
+    new = State(
+        point=choose(onwards, halfway),
+        adam=choose(next_adam, s.good_adam),
+        good_point=choose(s.point, s.good_point),
+        good_adam=choose(s.adam, s.good_adam),
+        shrink=shrink,
+        taken=s.taken + 1,
+        rejected=s.rejected + ~finite,
+    )
+    followed = {**followed, "learning_rate": rate}
+    return Step(new, start, value, value if before is None else before, followed, finite)
+
+
+def _natural(s: State, fixed, rows, settings: Settings, natural_rate: float):
+    """``s.point`` after every part that can has taken its natural-gradient step, the objective before it, and
+    whether that went well."""
+    natural, rest = split(s.point, settings)
+    value, gradient, _, finite = evaluate(natural, eqx.combine(rest, fixed), rows)
+    rate = s.shrink * natural_rate
+
+    def move(node, bar):
+        return node.natural_step(bar, rate) if is_natural(node) else node
+
+    moved = jax.tree.map(move, eqx.combine(s.point, fixed), gradient, is_leaf=is_natural)
+    wanted = jax.tree.map(lambda leaf: leaf is not None, s.point, is_leaf=lambda leaf: leaf is None)
+    point = eqx.partition(moved, wanted)[0]
+    good = finite & jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(point)]))
+    return jax.tree.map(lambda a, b: jnp.where(good, a, b), point, s.point), value, good
