@@ -4,7 +4,7 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format peers snelson bench-collapsed clean
+.PHONY: help demo test lint format peers snelson bench-collapsed parity clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -43,6 +43,9 @@ peers: $(PEERS)/.ready ## Install GPyTorch and GPflow in an environment of their
 
 bench-collapsed: $(VENV)/.ready $(PEERS)/.ready ## Collapsed bound: time against the peers, peak memory at a million rows
 	$(BIN)/python -m benchmarks.collapsed --peers $(PEERS)/bin/python
+
+parity: $(VENV)/.ready $(PEERS)/.ready ## The same bounds and predictions as GPflow and GPyTorch, to 1e-6
+	$(BIN)/python -m benchmarks.parity --peers $(PEERS)/bin/python
 
 clean: ## Remove environments and caches
 	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis

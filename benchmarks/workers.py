@@ -1,4 +1,4 @@
-"""What each benchmark times, one process a worker: ``python workers.py NAME N D M`` prints one line of JSON.
+"""What each benchmark times, one process a worker: ``python workers.py NAME N D M [DTYPE]`` prints one line of JSON.
 
 Workers import only what they time, so that the peers' run without tightgp. Timings are the best of several
 repeats after a warm-up: the least disturbed one.
@@ -70,6 +70,85 @@ def memory(n, d, m):
     return {"beyond_data_mb": (after - before) / 1024, "data_mb": (X.nbytes + y.nbytes) / 2**20, "seconds": seconds}
 
 
+def timed(run_steps, steps=10, repeats=5):
+    """Best time of one step, from runs of several."""
+    return best_of(lambda: run_steps(steps), repeats) / steps
+
+
+def svgp_matmul(n, d, m, dtype):
+    import jax
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)
+    A, B = jnp.asarray(data(n, m)[0].astype(dtype)), jnp.asarray(data(m, m)[0].astype(dtype))
+    with jax.default_matmul_precision("highest"):
+        product = jax.jit(lambda A, B: A @ B)
+        return {"seconds": best_of(lambda: jax.block_until_ready(product(A, B)), 20)}
+
+
+def svgp_tightgp(n, d, m, dtype, bound):
+    import equinox as eqx
+    import jax
+
+    import tightgp as tgp
+    from tightgp.training import stepping
+    from tightgp.training.problem import Problem
+
+    X, y = (a.astype(dtype) for a in data(n, d))
+    Z = np.random.default_rng(1).normal(size=(m, d)).astype(dtype)
+    model = tgp.SVGP(tgp.kernels.Matern32(1.0, 2.0), tgp.likelihoods.Gaussian(0.1), Z, bound)
+    problem = Problem(*model.prepare(tgp.Dataset(X, y)))
+    settings = stepping.Settings(0.01)
+
+    @eqx.filter_jit
+    def steps(state, fixed, batch, count):
+        return jax.lax.scan(lambda s, _: (stepping.step(s, fixed, batch, settings).state, None), state, None, count)[0]
+
+    state = stepping.begin(problem.start, settings)
+    seconds = timed(lambda count: jax.block_until_ready(steps(state, problem.fixed, problem.rows, count)))
+    return {"seconds": seconds, "device": jax.devices()[0].device_kind}
+
+
+def svgp_gpytorch(n, d, m, dtype):
+    import gpytorch
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.set_default_dtype(getattr(torch, dtype))
+    torch.backends.cuda.matmul.allow_tf32 = False
+    X, y = (torch.from_numpy(a.astype(dtype)).to(device) for a in data(n, d))
+    Z = torch.from_numpy(np.random.default_rng(1).normal(size=(m, d)).astype(dtype)).to(device)
+
+    class Model(gpytorch.models.ApproximateGP):
+        def __init__(self):
+            q = gpytorch.variational.CholeskyVariationalDistribution(m)
+            super().__init__(gpytorch.variational.VariationalStrategy(self, Z, q, learn_inducing_locations=True))
+            self.mean_module = gpytorch.means.ZeroMean()
+            self.covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.MaternKernel(nu=1.5))
+
+        def forward(self, x):
+            return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
+
+    likelihood = gpytorch.likelihoods.GaussianLikelihood().to(device)
+    likelihood.noise = 0.1
+    model = Model().to(device)
+    model.covar_module.base_kernel.lengthscale, model.covar_module.outputscale = 2.0, 1.0
+    model.train()
+    likelihood.train()
+    objective = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=n)
+    adam = torch.optim.Adam([*model.parameters(), *likelihood.parameters()], lr=0.01)
+
+    def run_steps(count):
+        for _ in range(count):
+            adam.zero_grad()
+            (-objective(model(X), y)).backward()
+            adam.step()
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    return {"seconds": timed(run_steps)}
+
+
 def gpytorch(n, d, m):
     import gpytorch
     import torch
@@ -127,8 +206,12 @@ WORKERS = {
     "memory": memory,
     "gpytorch": gpytorch,
     "gpflow": gpflow,
+    "svgp-matmul": svgp_matmul,
+    "svgp-diagonal": lambda n, d, m, dtype: svgp_tightgp(n, d, m, dtype, "diagonal"),
+    "svgp-standard": lambda n, d, m, dtype: svgp_tightgp(n, d, m, dtype, "standard"),
+    "svgp-gpytorch": svgp_gpytorch,
 }
 
 if __name__ == "__main__":
     name, *sizes = sys.argv[1:]
-    print(json.dumps(WORKERS[name](*map(int, sizes))))
+    print(json.dumps(WORKERS[name](*(int(s) if s.isdigit() else s for s in sizes))))
