@@ -23,13 +23,17 @@ class Settings(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where training stands, and where it last stood on firm ground."""
+    """Where training stands, and where it last stood on firm ground.
+
+    ``shrink`` multiplies the learning rates, ``caution`` that of natural gradients alone.
+    """
 
     point: Any
     adam: Any
     good_point: Any
     good_adam: Any
     shrink: jax.Array
+    caution: jax.Array
     taken: jax.Array
     rejected: jax.Array
 
@@ -55,8 +59,8 @@ def begin(point, settings: Settings) -> State:
     """The state before the first step."""
     adam = optax.scale_by_adam().init(split(point, settings)[1])
     dtype = jax.tree.leaves(point)[0].dtype
-    zero = jnp.asarray(0)
-    return State(point, adam, point, adam, jnp.ones((), dtype), zero, zero)
+    one, zero = jnp.ones((), dtype), jnp.asarray(0)
+    return State(point, adam, point, adam, one, one, zero, zero)
 
 
 class Step(NamedTuple):
@@ -77,49 +81,55 @@ class Step(NamedTuple):
 def step(s: State, fixed, rows, settings: Settings) -> Step:
     """One step on ``rows``.
 
-    A step that leads to a non-finite objective is taken back half of its way, and the learning rates are halved.
+    Where the objective is not finite, the last step is taken back half of its way, and the learning rates are
+    halved. A natural-gradient step that lowers the objective of its own rows is not taken, and the next ones are
+    half as long; each that succeeds makes the next half longer again, up to the wanted length.
     """
-    start, before, fine = s.point, None, jnp.asarray(True)
-    if settings.natural_rate is not None:
-        start, before, fine = _natural(s, fixed, rows, settings, settings.natural_rate)
-    natural, rest = split(start, settings)
+    if settings.natural_rate is None:
+        moved, before, firm = s.point, None, None
+    else:
+        moved, before, firm = _natural(s, fixed, rows, settings, settings.natural_rate)
+    natural, rest = split(moved, settings)
     value, gradient, followed, finite = evaluate(rest, eqx.combine(natural, fixed), rows)
-    finite = finite & fine
-    down = jax.tree.map(lambda g: jnp.where(finite, -g, 0.0), gradient)
+    if before is None or firm is None:
+        before, firm, gained = value, finite, finite
+    else:
+        slack = 100 * jnp.finfo(value.dtype).eps * (1 + jnp.abs(before))
+        gained = firm & finite & (value >= before - slack)
+    down = jax.tree.map(lambda g: jnp.where(gained, -g, 0.0), gradient)
     direction, next_adam = optax.scale_by_adam().update(down, s.adam)
-    shrink = jnp.where(finite, s.shrink, 0.5 * s.shrink)
+    shrink = jnp.where(firm, s.shrink, 0.5 * s.shrink)
     rate = shrink * settings.rate(s.taken)
     onwards = eqx.combine(natural, jax.tree.map(lambda x, d: x - jnp.asarray(rate, x.dtype) * d, rest, direction))
     halfway = jax.tree.map(lambda good, x: good + 0.5 * (x - good), s.good_point, s.point)
-
-    def choose(yes, no):
-        return jax.tree.map(lambda a, b: jnp.where(finite, a, b), yes, no)
-
     new = State(
-        point=choose(onwards, halfway),
-        adam=choose(next_adam, s.good_adam),
-        good_point=choose(s.point, s.good_point),
-        good_adam=choose(s.adam, s.good_adam),
+        point=_choose(gained, onwards, _choose(firm, s.point, halfway)),
+        adam=_choose(gained, next_adam, _choose(firm, s.adam, s.good_adam)),
+        good_point=_choose(firm, s.point, s.good_point),
+        good_adam=_choose(firm, s.adam, s.good_adam),
         shrink=shrink,
+        caution=jnp.where(gained, jnp.minimum(1.5 * s.caution, 1.0), 0.5 * s.caution),
         taken=s.taken + 1,
-        rejected=s.rejected + ~finite,
+        rejected=s.rejected + ~firm,
     )
-    followed = {**followed, "learning_rate": rate}
-    return Step(new, start, value, value if before is None else before, followed, finite)
+    point, reached = _choose(gained, moved, s.point), jnp.where(gained, value, before)
+    return Step(new, point, reached, before, {**followed, "learning_rate": rate}, firm)
+
+
+def _choose(condition, yes, no):
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
 
 
 def _natural(s: State, fixed, rows, settings: Settings, natural_rate: float):
-    """``s.point`` after every part that can has taken its natural-gradient step, the objective before it, and
-    whether that went well."""
+    """``s.point`` after every part that can has taken its natural-gradient step, and the objective before it and
+    whether that was finite."""
     natural, rest = split(s.point, settings)
     value, gradient, _, finite = evaluate(natural, eqx.combine(rest, fixed), rows)
-    rate = s.shrink * natural_rate
+    rate = s.shrink * s.caution * natural_rate
 
     def move(node, bar):
         return node.natural_step(bar, rate) if is_natural(node) else node
 
     moved = jax.tree.map(move, eqx.combine(s.point, fixed), gradient, is_leaf=is_natural)
     wanted = jax.tree.map(lambda leaf: leaf is not None, s.point, is_leaf=lambda leaf: leaf is None)
-    point = eqx.partition(moved, wanted)[0]
-    good = finite & jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(point)]))
-    return jax.tree.map(lambda a, b: jnp.where(good, a, b), point, s.point), value, good
+    return eqx.partition(moved, wanted)[0], value, finite
