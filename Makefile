@@ -4,7 +4,7 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format peers snelson bench-collapsed parity clean
+.PHONY: help demo test lint format peers snelson poisson kin40k bench-collapsed bench-svgp parity clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -46,6 +46,15 @@ bench-collapsed: $(VENV)/.ready $(PEERS)/.ready ## Collapsed bound: time against
 
 parity: $(VENV)/.ready $(PEERS)/.ready ## The same bounds and predictions as GPflow and GPyTorch, to 1e-6
 	$(BIN)/python -m benchmarks.parity --peers $(PEERS)/bin/python
+
+bench-svgp: $(VENV)/.ready $(PEERS)/.ready ## Minibatch SVGP: time of a step against GPyTorch, float64 and float32
+	$(BIN)/python -m benchmarks.svgp --peers $(PEERS)/bin/python
+
+poisson: $(VENV)/.ready ## The paper's artificial Poisson example: a table over ten seeds and its figure
+	$(BIN)/python -m experiments.poisson
+
+kin40k: $(VENV)/.ready ## The paper's minibatch setting on Kin40k (needs TIGHTGP_DATA, and a GPU for patience's sake)
+	$(BIN)/python -m experiments.kin40k
 
 clean: ## Remove environments and caches
 	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis

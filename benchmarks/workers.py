@@ -98,7 +98,7 @@ def svgp_tightgp(n, d, m, dtype, bound):
     Z = np.random.default_rng(1).normal(size=(m, d)).astype(dtype)
     model = tgp.SVGP(tgp.kernels.Matern32(1.0, 2.0), tgp.likelihoods.Gaussian(0.1), Z, bound)
     problem = Problem(*model.prepare(tgp.Dataset(X, y)))
-    settings = stepping.Settings(0.01)
+    settings = stepping.Settings.of(0.01)
 
     @eqx.filter_jit
     def steps(state, fixed, batch, count):

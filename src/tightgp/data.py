@@ -91,7 +91,8 @@ class Batches:
     """Data that come batch by batch, ``num_data`` rows in all, for what fits nowhere at once.
 
     ``source`` is called (or iterated) anew for each epoch and gives a `Dataset` or a pair ``(X, y)`` at a time. It
-    should give the rows in random order; how many come at a time does not matter.
+    should give the rows in random order; how many come at a time does not matter. An epoch ends after
+    ``num_data`` rows, so the source may be endless.
 
     >>> def read():
     ...     for path in paths:
@@ -109,6 +110,12 @@ class Batches:
                 "source must be a function that returns an iterator, or something that can be iterated again for "
                 f"each epoch such as a list; got {type(self.source).__name__}"
             )
+
+    def first(self) -> Dataset:
+        """The first that comes."""
+        for data in self:
+            return data
+        raise ValueError("source of Batches gave nothing; it must give at least one Dataset or (X, y) in each epoch")
 
     def __iter__(self) -> Iterator[Dataset]:
         for item in self.source() if callable(self.source) else self.source:

@@ -14,7 +14,7 @@ def explain(model, rows, kernel, Z, what: str) -> str:
     """The likeliest cause for a non-finite objective of ``model`` on ``rows``."""
     causes = [
         *_bad_rows("X", rows.X),
-        *_bad_rows("y", rows.y),
+        *_bad_rows("y", jnp.nan_to_num(rows.y, posinf=jnp.inf, neginf=-jnp.inf) if hasattr(rows, "weight") else rows.y),
         *_bad_rows("Z", Z),
         *_runaways(model, rows),
         *_priors(model),
@@ -39,7 +39,7 @@ def _bad_rows(name, array):
 
 def _runaways(model, rows):
     spread = float(jnp.max(jnp.abs(rows.X - jnp.mean(rows.X, axis=0)))) or 1.0
-    power = float(jnp.mean(rows.y**2)) or 1.0
+    power = float(jnp.nanmean(rows.y**2)) or 1.0
     for name, p in parameters.named_parameters(model).items():
         value, last = np.asarray(p.value), name.split(".")[-1]
         if not np.all(np.isfinite(value)):

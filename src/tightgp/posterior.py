@@ -68,16 +68,21 @@ class Posterior(eqx.Module):
             noise = jnp.broadcast_to(likelihood.variance, (len(X), 1 if mean.ndim == 1 else mean.shape[1]))
             return mean, cov + (jnp.diag(noise[:, 0]) if mean.ndim == 1 else jax.vmap(jnp.diag)(noise.T))
         refinement = refine(self._trained(), self.latents[0]) if exact_conditional else None
-        mean, var = likelihood.predict(*_marginals(self, refinement, X))
+        mean, var = _apply(likelihood, "predict", *_marginals(self, refinement, X))
         return self._shaped(mean), self._shaped(var)
 
-    def log_density(self, X, y, *, exact_conditional: bool = False, noise_variance=None):
-        """Log density of each target under the predictive distribution, in the shape of ``y``."""
+    def log_density(self, X, y, *, exact_conditional: bool = False, noise_variance=None, missing: bool = False):
+        """Log density of each target under the predictive distribution, in the shape of ``y``.
+
+        With ``missing=True`` the NaN of ``y`` are outputs that were not seen; their densities are NaN.
+        """
         X = self._inputs(X)
-        y = self._targets(y, X)
+        y = self._targets(y, X, missing)
         refinement = refine(self._trained(), self.latents[0]) if exact_conditional else None
         mean, var = _marginals(self, refinement, X)
-        return self._shaped(self._seen(noise_variance, X).predictive_log_density(mean, var, y))
+        seen, gone = self._seen(noise_variance, X), jnp.isnan(y)
+        densities = _apply(seen, "predictive_log_density", mean, var, jnp.where(gone, seen.filler, y))
+        return self._shaped(jnp.where(gone, jnp.nan, densities))
 
     def sample_f(self, key, X, num_samples: int = 1):
         """Joint draws of the function at ``X``: (num_samples, n) or (num_samples, n, P)."""
@@ -132,9 +137,9 @@ class Posterior(eqx.Module):
         checks.same_dtype("X", X, "the model", Z)
         return jnp.asarray(X)
 
-    def _targets(self, y, X):
+    def _targets(self, y, X, missing):
         y = checks.floats("y", y, X.dtype)
-        checks.finite("y", y)
+        (checks.not_infinite if missing else checks.finite)("y", y)
         wanted = (len(X),) if self.vector else (len(X), self._num_outputs())
         if y.shape != wanted:
             raise ValueError(f"y must have shape {wanted}, like the predictions at X; got {y.shape}")
@@ -166,16 +171,34 @@ class Posterior(eqx.Module):
 
 
 @eqx.filter_jit
+def _apply(likelihood: Likelihood, what: str, *arrays):
+    """A likelihood's answer about some rows; by parts where expectations hold many numbers for each row."""
+    if likelihood.num_latents is None:
+        return getattr(likelihood, what)(*arrays)
+    width = likelihood.numbers_per_row
+    return _by_parts(lambda *part: getattr(likelihood, what)(*part), width, *arrays)
+
+
+def _by_parts(function, width: int, *arrays):
+    """``function`` of arrays with the same rows, so many at a time that ``width`` numbers for each stay small."""
+    n, most = arrays[0].shape[0], max(1, _BATCH_BYTES // (width * arrays[0].dtype.itemsize))
+    parts = math.ceil(n / most)
+    size = math.ceil(n / parts)
+
+    def cut(a):
+        padded = jnp.concatenate([a, jnp.broadcast_to(a[-1:], (parts * size - n, *a.shape[1:]))])
+        return padded.reshape(parts, size, *a.shape[1:])
+
+    out = jax.lax.map(lambda part: function(*part), tuple(map(cut, arrays)))
+    return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:])[:n], out)
+
+
+@eqx.filter_jit
 def _marginals(post: Posterior, refinement: Refinement | None, X):
     """Means and variances, so many rows at a time that their kernel matrices stay small."""
     width = max(len(group.Z) for group in post.latents)
     width = width if refinement is None else max(width, len(refinement.scale))
-    n, batch = X.shape[0], max(1, _BATCH_BYTES // (width * X.dtype.itemsize))
-    batches = math.ceil(n / batch)
-    size = math.ceil(n / batches)
-    padded = jnp.concatenate([X, jnp.broadcast_to(X[-1:], (batches * size - n, X.shape[1]))])
-    out = jax.lax.map(lambda x: _marginal(post, refinement, x), padded.reshape(batches, size, -1))
-    return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:])[:n], out)
+    return _by_parts(lambda x: _marginal(post, refinement, x), width, X)
 
 
 @linalg.full_precision

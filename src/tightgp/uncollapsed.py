@@ -58,7 +58,8 @@ def _over_chunks(functions, batch, structure) -> DataTerm:
     size = min(structure.size, n)
     structure = replace(structure, size=size)
     backend = "cpu" if jax.default_backend() == "cpu" else "gpu"
-    most = max(_CHUNK_BYTES[backend] // (max(m, size) * batch.X.dtype.itemsize), size)
+    numbers = max(m, size, functions.likelihood.numbers_per_row)
+    most = max(_CHUNK_BYTES[backend] // (numbers * batch.X.dtype.itemsize), size)
     chunks = math.ceil(n / most)
     rows = math.ceil(math.ceil(n / chunks) / size) * size
     chunks = math.ceil(n / rows)
@@ -115,9 +116,12 @@ def _penalty(residuals, precision, weight, structure):
     share = jnp.sum(weight) / jnp.maximum(jnp.sum(here), 1)  # a chunk may be all padding
     total, column = jnp.zeros((), weight.dtype), 0
     for R, count in residuals:
-        for c in precision[:, column : column + count].T:
+
+        def of_latent(c, R=R):
             seen = here & (c > 0)  # the root of zero has no derivative
             scale = jnp.where(seen, jnp.sqrt(jnp.where(seen, c, 1.0)), 0.0)
-            total = total + jnp.sum(structure.penalties(R * outer(scale, structure.size)))
+            return jnp.sum(structure.penalties(R * outer(scale, structure.size)))
+
+        total = total + jnp.sum(jax.vmap(of_latent, in_axes=1)(precision[:, column : column + count]))
         column += count
     return share * total

@@ -175,7 +175,7 @@ def test_a_start_that_is_not_finite_is_an_error():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"method": "sgd"}, "method must be one of 'lbfgs', 'adam'; got 'sgd'"),
+        ({"method": "sgd"}, "method must be one of 'lbfgs', 'adam', 'natural'; got 'sgd'"),
         ({"steps": 0}, "steps must be a whole number of at least 1"),
         ({"learning_rate": -1.0}, "learning_rate must be positive"),
         ({"restarts": -1}, "restarts must be a whole number of at least 0"),

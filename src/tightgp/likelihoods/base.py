@@ -51,6 +51,12 @@ class Likelihood(eqx.Module):
         return None
 
     @property
+    def numbers_per_row(self) -> int:
+        """How many numbers an expectation holds for a row of targets: its nodes or draws, times its latents."""
+        latents = self.num_latents or 1
+        return latents * (NUM_NODES**latents if latents <= _MOST_ON_GRID else 2 * NUM_PAIRS)
+
+    @property
     def quadratic(self) -> bool:
         """Whether ``log p(y|f)`` is quadratic in f with a curvature that is the same for every f (maths 4.1)."""
         return False

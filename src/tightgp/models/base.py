@@ -1,7 +1,7 @@
 """What a model owes to `fit`, and what all models share."""
 
 import abc
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tightgp import checks, diagnosis, linalg, parameters
-from tightgp.data import Dataset
+from tightgp.data import Batch, Dataset
 from tightgp.kernels import Kernel
-from tightgp.means import Mean
+from tightgp.means import Mean, Zero
 from tightgp.parameters import FLOOR, Parameter
 from tightgp.statistics import Rows
 
@@ -45,6 +45,22 @@ class Model(eqx.Module):
         return type(self).__name__
 
 
+@runtime_checkable
+class Minibatched(Protocol):
+    """What a model owes to `fit` beyond `Model`, to be trained on minibatches."""
+
+    natural_rate: float
+
+    def as_batch(self, data: Dataset) -> Batch:
+        """Checked rows, still where they are."""
+
+    def for_targets(self, vector: bool) -> "Minibatched":
+        """The model for targets (N,), or (N, P)."""
+
+    def score(self, rows: Batch) -> Float[Array, ""]:
+        """How well held-out rows are predicted: the larger the better. Pure."""
+
+
 def noise_parameter(noise_variance) -> Parameter | None:
     """The model's own noise variance; None where all noise is known from the data."""
     if noise_variance is None:
@@ -58,17 +74,23 @@ def to_rows(data: Dataset, noise: Parameter | None, dtype, order=None) -> Rows:
         raise ValueError(f"data must be a tightgp.Dataset(X, y), got {type(data).__name__}")
     if data.missing:
         raise ValueError("missing outputs (missing=True in Dataset) need tightgp.SVGP; remove these rows, or use it")
-    if noise is None and data.noise_variance is None:
-        raise ValueError(
-            "noise_variance is None in the model, so the data must say it: Dataset(X, y, noise_variance=...)"
-        )
-    if noise is None and not isinstance(data.noise_variance, jax.core.Tracer) and np.any(data.noise_variance == 0):
-        raise ValueError("noise_variance is None in the model, so every row's known noise must be above zero")
+    if noise is None:
+        check_noise_is_known(data)
     if data.X.dtype != dtype:
         raise ValueError(f"X has dtype {data.X.dtype} but the model has {jnp.dtype(dtype)}; use one of them for both")
     known = jnp.zeros(data.num_data, dtype) if data.noise_variance is None else data.noise_variance
     columns = (data.X, data.targets, known)
     return Rows(*(jnp.asarray(c if order is None else c[order]) for c in columns))
+
+
+def check_noise_is_known(data: Dataset) -> None:
+    """Where a model has no noise of its own, each row must say how much it has."""
+    if data.noise_variance is None:
+        raise ValueError(
+            "noise_variance is None in the model, so the data must say it: Dataset(X, y, noise_variance=...)"
+        )
+    if not isinstance(data.noise_variance, jax.core.Tracer) and np.any(data.noise_variance == 0):
+        raise ValueError("noise_variance is None in the model, so every row's known noise must be above zero")
 
 
 def jitter_level(jitter: float | None, dtype) -> float:
@@ -77,11 +99,15 @@ def jitter_level(jitter: float | None, dtype) -> float:
     return float(checks.not_negative("jitter", jitter))
 
 
-def check_mean(mean, X, outputs: int) -> None:
-    """Refuse a mean function whose outputs are not those of the data."""
+def check_mean(mean, X, functions: int, shared: bool = True) -> None:
+    """Refuse a mean that has neither one column for each function nor, where they can share, one for all."""
     given = jax.eval_shape(mean, X[:1]).shape[1]
-    if given not in (1, outputs):
-        raise ValueError(f"mean gives {given} outputs but y has {outputs}")
+    if given == functions or (given == 1 and (shared or isinstance(mean, Zero))):
+        return
+    raise ValueError(
+        f"mean gives {given} outputs but there are {functions} functions; give one for each"
+        + (", or one for all" if shared else ", such as means.Constant([0.0, 1.0])")
+    )
 
 
 def check_finite(value, model: Model, rows):

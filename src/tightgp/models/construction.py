@@ -4,12 +4,15 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from tightgp import checks, conditionals, parameters
 from tightgp.conditionals import Conditional
+from tightgp.data import Dataset
 from tightgp.likelihoods.base import Likelihood
+from tightgp.models.base import check_noise_is_known
 from tightgp.parameters import Parameter
 
 
@@ -40,11 +43,13 @@ def choose_bound(bound: str | Conditional | None, likelihood: Likelihood) -> Con
             "the variances of q(f) unknown without an N×N root, and putting v_i·d_i in their place is no bound "
             "(maths 5.3); use bound='spherical' (one trained v for each latent function) or 'standard'"
         )
-    return replace(structure, size=sys.maxsize) if bound == "block" else structure
+    return replace(structure, size=sys.maxsize if bound == "block" else structure.size, partition="rows")
 
 
 def inducing_sets(name: str, Z) -> tuple[Parameter, ...]:
     """One set of inducing inputs, or the sets of a list."""
+    if isinstance(Z, list | tuple) and not len(Z):
+        raise ValueError(f"{name} is empty; give inducing inputs (M, D), or a list of them")
     sets = tuple(parameters.real(z, name=name) for z in (Z if is_many(Z) else (Z,)))
     for one in sets:
         checks.matrix(name, one.value)
@@ -79,6 +84,23 @@ def count_latents(num_kernels, num_sets, likelihood: Likelihood, num_latents: in
         said = ", ".join(f"{who} says {count}" for who, count in claims.items())
         raise ValueError(f"the number of latent functions is not clear: {said}")
     return next(iter(claims.values()))
+
+
+def check_data(data: Dataset, Z, likelihood: Likelihood, outputs: int) -> None:
+    """Refuse data that do not fit inducing inputs ``Z``, the likelihood, or the number of outputs."""
+    if data.num_inputs != Z.shape[1]:
+        raise ValueError(f"X has {data.num_inputs} column(s) but Z has {Z.shape[1]}; they must agree")
+    checks.same_dtype("X", data.X, "Z", Z)
+    if data.num_outputs != outputs:
+        raise ValueError(
+            f"y has {data.num_outputs} column(s) but the model has {outputs} output(s); "
+            "pass num_latents= (or mixing=) to match y"
+        )
+    if data.noise_variance is not None:
+        likelihood.with_known(jnp.zeros(1))
+    if getattr(likelihood, "_noise_variance", 0) is None:
+        check_noise_is_known(data)
+    likelihood.check_targets(data.targets if isinstance(data.y, jax.core.Tracer) else np.asarray(data.targets))
 
 
 def trained_scales(bound: Conditional, count: int, dtype) -> Parameter | None:

@@ -18,6 +18,7 @@ from tightgp.likelihoods.base import Likelihood
 from tightgp.models.base import Model, check_finite, check_mean, check_parts, jitter_level
 from tightgp.models.construction import (
     as_tuple,
+    check_data,
     choose_bound,
     count_latents,
     inducing_sets,
@@ -34,8 +35,8 @@ class SVGP(Model):
     """A GP with any likelihood, inducing inputs ``Z`` and a trained Gaussian q(u) (maths §4–6).
 
     ``bound`` is "diagonal" (the default for Gaussian noise), "standard", "block" (the minibatch is the block;
-    ``Block(64)`` cuts it), or "spherical", the default for every other likelihood: one trained ``v`` for each
-    latent function. The dtype of ``Z`` decides the precision of everything.
+    ``Block(64)`` cuts it into blocks of rows as they come), or "spherical", the default for every other
+    likelihood: one trained ``v`` for each latent function. The dtype of ``Z`` decides the precision of everything.
 
     Args:
         kernel: one kernel for all latent functions, or a list with one for each.
@@ -46,7 +47,7 @@ class SVGP(Model):
             independent latent functions g. Outputs that are missing in a row are NaN in
             ``Dataset(..., missing=True)``.
         whiten: whether q is over ``L⁻¹u`` (the default) or over u.
-        covariance: "full", "diagonal", or "fixed" at the prior's.
+        covariance: "full", "diagonal", or "fixed" where it starts: at the prior's.
         orthogonal: further inducing inputs (Q, D) whose part that is independent of ``u`` has its own
             independent Gaussian (SOLVE-GP, maths §6), with ``orthogonal_covariance`` "full", "diagonal" or
             "fixed" (ODVGP).
@@ -109,9 +110,13 @@ class SVGP(Model):
         self._v = trained_scales(self.bound, count, dtype)
         self._orthogonal = None
         if orthogonal is not None:
+            if is_many(orthogonal):
+                raise ValueError("orthogonal must be one set of inducing inputs (Q, D), shared by all latents")
             self._orthogonal = inducing_sets("orthogonal", orthogonal)[0]
             checks.matrix("orthogonal", self._orthogonal.value, sets[0].raw.shape[1])
             checks.same_dtype("orthogonal", self._orthogonal.value, "Z", sets[0].raw)
+        if whiten not in (True, False):
+            raise ValueError(f"whiten must be True or False, got {whiten!r}")
         self.whiten, self.vector = bool(whiten), True
         self.jitter = jitter_level(jitter, dtype)
         if orthogonal is not None and not self.whiten:
@@ -121,7 +126,7 @@ class SVGP(Model):
         for (one, inputs), functions in zip(self._inputs(), each, strict=True):
             m = len(inputs) - self._num_orthogonal()
             jax.eval_shape(one, inputs)  # a kernel that does not fit Z's columns says so here
-            lower = None if self.whiten else linalg.factorise(one(inputs), self.jitter).lower
+            lower = None if self.whiten else _lower(one, inputs, self.jitter)
             starts.append(VariationalGaussian.prior(lower, m, functions, covariance, dtype))
             if orthogonal is not None:
                 more = VariationalGaussian.prior(None, len(inputs) - m, functions, orthogonal_covariance, dtype)
@@ -185,6 +190,9 @@ class SVGP(Model):
         ``scaled`` multiplies the conditional's variance by the trained v also at new inputs (maths 8.3).
         """
         functions, _ = _functions(self)
+        whole = jnp.all(jnp.stack([jnp.all(jnp.isfinite(group.W)) for group in functions.latents]))
+        if not isinstance(whole, jax.core.Tracer) and not bool(whole):
+            raise diagnosis.NumericalError("Kuu could not be factorised; elbo(data) says more about why")
         if scaled and self.v is None:
             raise ValueError(f"scaled=True needs one v for each latent function; the {self.bound.name} bound has none")
         return Posterior(
@@ -215,29 +223,11 @@ class SVGP(Model):
         """Checked rows, still where they are."""
         if not isinstance(data, Dataset):
             raise ValueError(f"data must be a tightgp.Dataset(X, y), got {type(data).__name__}")
-        self._check(data)
+        functions = self.num_latents if self._mixing is None else self._mixing.raw.shape[0]
+        check_mean(self.mean, data.X, functions, shared=self.likelihood.num_latents is None)
+        check_data(data, as_tuple(self._Z)[0].raw, self.likelihood, self.num_outputs)
         weight = np.ones(data.num_data, data.X.dtype)
         return Batch(data.X, data.targets, data.noise_variance, weight, jax.random.key(0))
-
-    def _check(self, data: Dataset) -> None:
-        Z = as_tuple(self._Z)[0].raw
-        if data.num_inputs != Z.shape[1]:
-            raise ValueError(f"X has {data.num_inputs} column(s) but Z has {Z.shape[1]}; they must agree")
-        checks.same_dtype("X", data.X, "Z", Z)
-        if data.num_outputs != self.num_outputs:
-            raise ValueError(
-                f"y has {data.num_outputs} column(s) but the model has {self.num_outputs} output(s); "
-                "pass num_latents= (or mixing=) to match y"
-            )
-        if data.noise_variance is not None:
-            self.likelihood.with_known(jnp.zeros(1))
-        elif getattr(self.likelihood, "_noise_variance", 0) is None:
-            raise ValueError(
-                "noise_variance is None in the likelihood, so the data must say it: Dataset(X, y, noise_variance=...)"
-            )
-        check_mean(self.mean, data.X, self.num_outputs)
-        if not isinstance(data.y, jax.core.Tracer):
-            self.likelihood.check_targets(np.asarray(data.targets))
 
     def objective(self, rows: Batch) -> tuple[Float[Array, ""], dict[str, Any]]:
         value, followed = _elbo(self, rows)
@@ -292,6 +282,12 @@ class SVGP(Model):
         return list(zip(kernels, sets * groups if len(sets) == 1 else sets, strict=True))
 
 
+@eqx.filter_jit
+def _lower(kernel: Kernel, Z, jitter: float):
+    return linalg.factorise(kernel(Z), jitter).lower
+
+
+@eqx.filter_jit
 @linalg.full_precision
 def _functions(model: SVGP) -> tuple[Functions, Float[Array, ""]]:
     """The model as the bound takes it, and the largest jitter that its factors took."""

@@ -21,4 +21,4 @@ def ODVGP(kernel: Kernel, likelihood: Likelihood, Z, orthogonal, bound=None, **o
 
 def VGP(kernel: Kernel, likelihood: Likelihood, X, **options) -> SVGP:
     """The full variational GP: inducing inputs at the data and held there (maths 5.5). O(N³)."""
-    return freeze(SVGP(kernel, likelihood, X, "standard", **options), "Z")
+    return freeze(SVGP(kernel, likelihood, X, "standard", **options), "Z*")

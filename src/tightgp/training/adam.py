@@ -37,7 +37,7 @@ def maximise(problem: Problem, outcome: Outcome, steps: int, settings: Settings,
         done += length
         outcome.evaluations += length
         outcome.trace.extend(rows)
-        outcome.offer(problem.to_vector(climb.best), float(climb.best_value))
+        outcome.offer(climb.best, float(climb.best_value))
         outcome.rejected = int(climb.state.rejected)
         if outcome.objective == -np.inf:
             outcome.message = "the objective is not finite at the start"

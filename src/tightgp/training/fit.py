@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from tightgp import checks
-from tightgp.data import Batches
+from tightgp.data import Batches, Dataset
 from tightgp.diagnosis import NumericalError
+from tightgp.models.base import Minibatched
 from tightgp.training import adam, lbfgs, sources, stochastic
 from tightgp.training.outcome import Outcome, Stop
 from tightgp.training.problem import Problem
@@ -71,26 +73,26 @@ def fit(
         training and returns the best model so far (with minibatches, the latest), with the message "interrupted".
     """
     method = method or ("lbfgs" if batch_size is None else "adam")
-    _check(model, data, method, steps, learning_rate, natural_rate, tolerance, restarts, seed, callback)
+    _check(model, method, steps, learning_rate, natural_rate, tolerance, restarts, seed, callback)
     _check_minibatches(model, data, method, batch_size, epochs, validation, patience, stream, restarts)
     if natural_rate is None and method == "natural":
         natural_rate = model.natural_rate if batch_size is None else min(0.1, model.natural_rate)
     began = time.perf_counter()
-    settings = Settings(learning_rate, natural_rate if method == "natural" else None)
+    settings = Settings.of(learning_rate, natural_rate if method == "natural" else None)
     if batch_size is None:
         model, rows = model.prepare(data)
         job: Any = _FullBatch(method, steps, settings, tolerance)
     else:
         source = sources.choose(model, data, batch_size, seed, stream)
-        model = model.for_targets(getattr(data, "vector", True))
-        held_out = None if validation is None else stochastic.score_rows(model, validation)
+        model = model.for_targets((data.first() if isinstance(data, Batches) else data).vector)
+        held_out = None if validation is None else _held_out(model, validation)
         rows = source.sample()
         epochs = epochs or -(-steps // source.steps)
         job = _Minibatch(source, epochs, settings, held_out, patience)
     runs: list[tuple[Outcome, Problem]] = []
     for start in range(restarts + 1):
         problem = Problem(model if start == 0 else _another(model, seed, start, rows), rows)
-        outcome = Outcome(problem.to_vector(problem.start))
+        outcome = Outcome(problem.start)
         runs.append((outcome, problem))
         _run(job, problem, outcome, progress, callback)
         if outcome.ended:
@@ -102,7 +104,7 @@ def fit(
         raise NumericalError(f"{best.message}\n{model.explain(rows)}" if batch_size else model.explain(rows))
     last, _ = runs[-1]
     return FitResult(
-        model=problem.model(problem.from_vector(best.best)),
+        model=problem.model(best.best),
         trace=best.trace.arrays(),
         converged=best.converged and not last.ended,
         message=last.message if last.ended else best.message,
@@ -158,11 +160,10 @@ class _Minibatch:
         )
 
 
-def _check(model, data, method, steps, learning_rate, natural_rate, tolerance, restarts, seed, callback) -> None:
+def _check(model, method, steps, learning_rate, natural_rate, tolerance, restarts, seed, callback) -> None:
     checks.choice("method", method, METHODS)
     checks.count("steps", steps)
-    if not callable(learning_rate):
-        checks.positive("learning_rate", checks.number("learning_rate", learning_rate))
+    _check_rate(learning_rate)
     if natural_rate is not None:
         checks.positive("natural_rate", checks.number("natural_rate", natural_rate))
         if method != "natural":
@@ -189,19 +190,47 @@ def _check_minibatches(model, data, method, batch_size, epochs, validation, pati
     checks.count("batch_size", batch_size)
     if method == "lbfgs":
         raise ValueError("batch_size goes with method='adam' or 'natural': L-BFGS needs the whole objective")
-    if not hasattr(model, "as_batch"):
+    if not isinstance(model, Minibatched):
         raise ValueError(f"batch_size needs a model with an explicit q(u) such as SVGP; {_kind(model)} sees all rows")
-    if not sources.is_source(data):
+    if not isinstance(data, Dataset | Batches):
         raise ValueError(f"data must be a tightgp.Dataset or tightgp.Batches, got {type(data).__name__}")
     if epochs is not None:
         checks.count("epochs", epochs)
     checks.count("patience", patience)
+    if stream not in (None, True, False):
+        raise ValueError(f"stream must be True, False or None, got {stream!r}")
+    if validation is not None and not isinstance(validation, Dataset):
+        raise ValueError(f"validation must be a tightgp.Dataset of held-out rows, got {type(validation).__name__}")
     if restarts:
         raise ValueError("restarts go with full-batch training: minibatch objectives are too noisy to choose by")
 
 
+def _check_rate(learning_rate) -> None:
+    first = learning_rate
+    if callable(learning_rate):
+        try:
+            first = np.asarray(jax.jit(learning_rate)(0))
+        except Exception as error:
+            raise ValueError(
+                "learning_rate must be a function of the step that JAX can compile, such as those of "
+                f"optax.schedules (use jnp.where instead of if); it raised {type(error).__name__}"
+            ) from error
+    checks.positive("learning_rate", checks.number("learning_rate", first))
+
+
 def _kind(model) -> str:
     return type(model).__name__
+
+
+def _held_out(model, validation: Dataset):
+    """Validation rows on the device."""
+    try:
+        rows = model.as_batch(validation)
+    except ValueError as error:
+        raise ValueError(f"validation: {error}") from None
+    if np.all(np.isnan(validation.y)):
+        raise ValueError("validation has no target that is not missing")
+    return jax.tree.map(jnp.asarray, rows)
 
 
 def _another(model, seed: int, start: int, rows):

@@ -1,6 +1,5 @@
 """L-BFGS-B, by SciPy."""
 
-import numpy as np
 from scipy.optimize import minimize
 
 from tightgp.training.outcome import Outcome
@@ -20,17 +19,18 @@ def maximise(problem: Problem, outcome: Outcome, steps: int, tolerance: float, r
     recent: dict[float, dict] = {}
 
     def negated(x):
-        value, gradient, followed, finite = problem.evaluate(problem.from_vector(x))
+        point = problem.from_vector(x)
+        value, gradient, followed, finite = problem.evaluate(point)
         outcome.evaluations += 1
         if not bool(finite):
             if not len(outcome.trace):
                 raise NotFiniteAtStart
             outcome.rejected += 1
-            away = x - outcome.best
+            away = x - problem.to_vector(outcome.best)
             steep = 1e3 * (1 + abs(outcome.objective)) / max(float(away @ away), 1e-300)
             return -outcome.objective + 0.5 * steep * float(away @ away), steep * away
         value = float(value)
-        outcome.offer(np.array(x), value)
+        outcome.offer(point, value)
         recent[value] = {name: float(number) for name, number in followed.items()}
         if not len(outcome.trace):
             outcome.trace.add({"objective": value, **recent[value], "rejected": 0})

@@ -12,7 +12,7 @@ class Stop(Exception):
 
 
 class Outcome:
-    """The best point so far, the trace, and how it ended."""
+    """The best point so far (the trained leaves of the model), the trace, and how it ended."""
 
     def __init__(self, start):
         self.best: Any = start

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tightgp.data import Batch, Batches, Dataset
+from tightgp.data import Batch, Batches
 
 #: A segment of streamed batches holds about this many bytes.
 _SEGMENT_BYTES = 64 << 20
@@ -73,8 +73,7 @@ class Streamed:
 
     def sample(self) -> Batch:
         """Rows to look at where something goes wrong."""
-        some = _part(self.rows, slice(0, 10 * self.batch_size))
-        return jax.tree.map(jnp.asarray, some._replace(key=jax.random.key(0)))
+        return _weighed(_part(self.rows, slice(0, 10 * self.batch_size)), self.num_data)
 
     def _segments(self, number):
         index, weight = plan(self.num_data, self.batch_size, self.seed, number)
@@ -90,48 +89,56 @@ class Streamed:
 
 
 class Iterated:
-    """Batches that an iterator gives, cut anew into equal ones; the last of an epoch is padded."""
+    """Batches that an iterator gives, cut anew into equal ones; what is left over begins the next epoch."""
 
     def __init__(self, batches: Batches, model, batch_size: int, seed: int):
         self.batches, self.model, self.seed = batches, model, seed
-        self.num_data, self.batch_size = batches.num_data, batch_size
-        self.steps = math.ceil(self.num_data / batch_size)
+        self.num_data, self.batch_size = batches.num_data, min(batch_size, batches.num_data)
+        self.steps = self.num_data // self.batch_size
+        self._left: list[Batch] = []
 
     def epoch(self, number: int) -> Iterator[tuple]:
         """Segments of one batch."""
         return _ahead(self._segments(number))
 
     def sample(self) -> Batch:
-        """Rows to look at where something goes wrong: the first batch."""
-        return jax.tree.map(jnp.asarray, next(self._cut()))
+        """Rows to look at where something goes wrong: the first that come."""
+        return _weighed(self.model.as_batch(self.batches.first()), self.num_data)
 
     def _segments(self, number):
-        seen = 0
         for i, rows in enumerate(self._cut()):
-            seen += len(rows.X)
-            weight = np.zeros(self.batch_size, rows.X.dtype)
-            weight[: len(rows.X)] = self.num_data / len(rows.X)
+            weight = np.full(len(rows.X), self.num_data / len(rows.X), rows.X.dtype)
             key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self.seed), number), i)
-            device = jax.tree.map(jnp.asarray, rows._replace(weight=rows.weight * 0, key=key))
-            batch = device.padded(self.batch_size)._replace(weight=jnp.asarray(weight))
+            batch = jax.tree.map(jnp.asarray, rows._replace(weight=weight, key=key))
             yield jax.tree.map(lambda a: a[None], batch), None
-        if seen == 0:
-            raise ValueError("the iterator of batches gave no rows in this epoch; it must start anew each time")
 
     def _cut(self) -> Iterator[Batch]:
-        held: list[Batch] = []
+        seen = 0
         for data in self.batches:
-            held.append(self.model.as_batch(data))
-            while sum(len(b.X) for b in held) >= self.batch_size:
-                whole = _joined(held)
-                yield _part(whole, slice(0, self.batch_size))
-                rest = _part(whole, slice(self.batch_size, None))
-                held = [rest] if len(rest.X) else []
-        if held:
-            yield _joined(held)
+            piece, used = self.model.as_batch(data), 0
+            take = min(len(piece.X), self.num_data - seen)
+            seen += take
+            while used < take:
+                wanted = self.batch_size - sum(len(b.X) for b in self._left)
+                self._left.append(_part(piece, slice(used, min(used + wanted, take))))
+                used += len(self._left[-1].X)
+                if sum(len(b.X) for b in self._left) == self.batch_size:
+                    whole, self._left = _joined(self._left), []
+                    yield whole
+            if seen >= self.num_data:
+                return
+        raise ValueError(f"num_data of Batches is {self.num_data}, but its source gave {seen} row(s) in an epoch")
+
+
+def _weighed(rows: Batch, num_data: int) -> Batch:
+    weight = np.full(len(rows.X), num_data / len(rows.X), rows.X.dtype)
+    return jax.tree.map(jnp.asarray, rows._replace(weight=weight, key=jax.random.key(0)))
 
 
 def _joined(parts: list[Batch]) -> Batch:
+    if len({p.known is None for p in parts}) > 1:
+        raise ValueError("some batches have noise_variance and some have not; give it for all or for none")
+
     def join(arrays):
         return None if arrays[0] is None else np.concatenate([np.asarray(a) for a in arrays])
 
@@ -179,7 +186,7 @@ def _ahead(segments: Iterator) -> Iterator:
             yield segment
     finally:
         stop.set()
-        thread.join()
+        thread.join(timeout=1)  # a slow source may be in the middle of reading
 
 
 def choose(model, data, batch_size: int, seed: int, stream: bool | None):
@@ -205,8 +212,3 @@ def _mapped(array) -> bool:
 def _room() -> int:
     stats = jax.devices()[0].memory_stats() or {}
     return int(0.4 * stats["bytes_limit"]) if "bytes_limit" in stats else _RESIDENT_BYTES
-
-
-def is_source(data) -> bool:
-    """Whether minibatches can come from ``data``."""
-    return isinstance(data, Dataset | Batches)

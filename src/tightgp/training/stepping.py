@@ -14,8 +14,14 @@ from tightgp.training.problem import evaluate
 class Settings(NamedTuple):
     """How to step: Adam's learning rate, a number or a function of the step, and that of natural gradients."""
 
-    learning_rate: float | Callable
-    natural_rate: float | None = None
+    learning_rate: jax.Array | Callable
+    natural_rate: jax.Array | None = None
+
+    @classmethod
+    def of(cls, learning_rate: float | Callable, natural_rate: float | None = None) -> "Settings":
+        """Numbers as arrays, so that another number needs no other program."""
+        rate = learning_rate if callable(learning_rate) else jnp.asarray(float(learning_rate))
+        return cls(rate, None if natural_rate is None else jnp.asarray(float(natural_rate)))
 
     def rate(self, step):
         """Adam's learning rate at ``step``."""
@@ -82,8 +88,8 @@ def step(s: State, fixed, rows, settings: Settings) -> Step:
     """One step on ``rows``.
 
     Where the objective is not finite, the last step is taken back half of its way, and the learning rates are
-    halved. A natural-gradient step that lowers the objective of its own rows is not taken, and the next ones are
-    half as long; each that succeeds makes the next half longer again, up to the wanted length.
+    halved; they grow back step by step. A natural-gradient step that lowers the objective of its own rows is not taken,
+    and the next ones are half as long; each that succeeds makes the next half longer again, up to the wanted length.
     """
     if settings.natural_rate is None:
         moved, before, firm = s.point, None, None
@@ -94,38 +100,45 @@ def step(s: State, fixed, rows, settings: Settings) -> Step:
     if before is None or firm is None:
         before, firm, gained = value, finite, finite
     else:
-        slack = 100 * jnp.finfo(value.dtype).eps * (1 + jnp.abs(before))
+        slack = jnp.sqrt(jnp.finfo(value.dtype).eps) * (1 + jnp.abs(before))  # rounding is no loss
         gained = firm & finite & (value >= before - slack)
     down = jax.tree.map(lambda g: jnp.where(gained, -g, 0.0), gradient)
     direction, next_adam = optax.scale_by_adam().update(down, s.adam)
-    shrink = jnp.where(firm, s.shrink, 0.5 * s.shrink)
+    shrink = jnp.where(firm, jnp.minimum(1.2 * s.shrink, 1.0), 0.5 * s.shrink)
     rate = shrink * settings.rate(s.taken)
     onwards = eqx.combine(natural, jax.tree.map(lambda x, d: x - jnp.asarray(rate, x.dtype) * d, rest, direction))
-    halfway = jax.tree.map(lambda good, x: good + 0.5 * (x - good), s.good_point, s.point)
+    halfway = jax.tree.map(_halfway, s.good_point, s.point)
     new = State(
         point=_choose(gained, onwards, _choose(firm, s.point, halfway)),
         adam=_choose(gained, next_adam, _choose(firm, s.adam, s.good_adam)),
         good_point=_choose(firm, s.point, s.good_point),
         good_adam=_choose(firm, s.adam, s.good_adam),
         shrink=shrink,
-        caution=jnp.where(gained, jnp.minimum(1.5 * s.caution, 1.0), 0.5 * s.caution),
+        caution=jnp.where(gained, jnp.minimum(1.5 * s.caution, 1.0), jnp.maximum(0.5 * s.caution, 1e-9)),
         taken=s.taken + 1,
         rejected=s.rejected + ~firm,
     )
     point, reached = _choose(gained, moved, s.point), jnp.where(gained, value, before)
-    return Step(new, point, reached, before, {**followed, "learning_rate": rate}, firm)
+    followed = {**followed, "learning_rate": rate}
+    if settings.natural_rate is not None:
+        followed["natural_scale"] = s.shrink * s.caution
+    return Step(new, point, reached, before, followed, firm)
+
+
+def _halfway(good, x):
+    return jnp.where(jnp.isfinite(x), good + 0.5 * (x - good), good)
 
 
 def _choose(condition, yes, no):
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
 
 
-def _natural(s: State, fixed, rows, settings: Settings, natural_rate: float):
+def _natural(s: State, fixed, rows, settings: Settings, natural_rate: jax.Array):
     """``s.point`` after every part that can has taken its natural-gradient step, and the objective before it and
     whether that was finite."""
     natural, rest = split(s.point, settings)
     value, gradient, _, finite = evaluate(natural, eqx.combine(rest, fixed), rows)
-    rate = s.shrink * s.caution * natural_rate
+    rate = s.shrink * s.caution * natural_rate.astype(s.shrink.dtype)
 
     def move(node, bar):
         return node.natural_step(bar, rate) if is_natural(node) else node

@@ -25,29 +25,33 @@ def maximise(
     """
     state = stepping.begin(problem.start, settings)
     best, waited = -np.inf, 0
+    totals: dict[str, Any]
     for number in range(epochs):
-        began, parts = time.perf_counter(), []
-        for batches, resident in source.epoch(number):
-            state, rows = _run(state, problem.fixed, batches, resident, settings)
-            parts.append(rows)
-        row = _summary(parts)
-        outcome.evaluations += int(row.pop("steps"))
-        speed = source.steps / (time.perf_counter() - began)
+        began, totals = time.perf_counter(), {}
+        try:
+            for batches, resident in source.epoch(number):
+                state, sums = _run(state, problem.fixed, batches, resident, settings)
+                totals = jax.tree.map(jnp.add, totals, sums) if totals else sums
+        except KeyboardInterrupt:
+            if totals and validation is None:  # an epoch may be days: what it brought is kept
+                outcome.evaluations += int(totals["steps"])
+                outcome.replace(state.good_point, _means(totals)["objective"])
+            raise
+        row = _means(totals)
+        outcome.evaluations += int(totals["steps"])
         outcome.rejected = int(state.rejected)
+        speed = int(totals["steps"]) / (time.perf_counter() - began)
         if not np.isfinite(row["objective"]):
-            outcome.message = "the objective is not finite at the start"
-            if number:
-                outcome.message = f"the objective is not finite anywhere in epoch {number + 1}"
+            outcome.message = f"the objective was not finite at any step of epoch {number + 1}"
             return
-        score = float(problem.score(state.point, validation)) if validation is not None else None
-        if score is not None:
-            row["validation"] = score
-        row["steps_per_second"] = speed
-        outcome.trace.add({**row, "rejected": outcome.rejected})
+        score = None
+        if validation is not None:
+            score = row["validation"] = float(problem.score(state.point, validation))
+        outcome.trace.add({**row, "steps_per_second": speed, "rejected": outcome.rejected})
         waited = 0 if score is None or score > best else waited + 1
         if waited == 0:
             best = score if score is not None else best
-            outcome.replace(problem.to_vector(state.point), row["objective"])
+            outcome.replace(_firm(state), row["objective"])
         seen = "" if score is None else f", validation {score:.4f}"
         report(number + 1, row, f"ELBO {row['objective']:.6g}{seen}, {speed:.3g} steps/s")
         if score is not None and waited >= patience:
@@ -57,18 +61,23 @@ def maximise(
                 f"the best was epoch {number + 1 - waited}"
             )
             return
-    objectives = outcome.trace.arrays()["objective"]
-    last = objectives[-max(epochs // 10, 2) :]
-    kept = "" if validation is None else f"; kept those of epoch {epochs - waited}, the best on validation"
-    outcome.message = (
-        f"took all {epochs} epochs of {source.steps} steps; the last {len(last)} gained {last[-1] - last[0]:.3g} nats"
-        + kept
-    )
+    last = outcome.trace.arrays()["objective"][-max(epochs // 10, 2) :]
+    outcome.message = f"took all {epochs} epochs; the last {len(last)} gained {last[-1] - last[0]:.3g} nats"
+    if outcome.rejected:
+        outcome.message += f"; {outcome.rejected} of {outcome.evaluations} steps were not finite"
+    if validation is not None:
+        outcome.message += f"; kept epoch {epochs - waited}, the best on validation"
+
+
+def _firm(state):
+    """Where training stands, or stood last, if its last step led to what is no number."""
+    finite = all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(state.point))
+    return state.point if finite else state.good_point
 
 
 @eqx.filter_jit
 def _run(state, fixed, batches, resident: Batch | None, settings: Settings):
-    """One compiled segment: all steps of an epoch where the rows are resident."""
+    """One compiled segment, all steps of an epoch where the rows are resident; and sums over its finite steps."""
 
     def body(state, here):
         if resident is not None:
@@ -76,22 +85,15 @@ def _run(state, fixed, batches, resident: Batch | None, settings: Settings):
             rows = jax.tree.map(lambda a: a[index], resident._replace(key=None))
             here = rows._replace(weight=weight, key=key)
         step = stepping.step(state, fixed, here, settings)
-        return step.state, {"objective": step.before, **step.followed, "finite": step.finite}
+        return step.state, ({"objective": step.before, **step.followed}, step.finite)
 
-    return jax.lax.scan(body, state, batches)
-
-
-def _summary(parts: list[dict[str, Any]]) -> dict[str, float]:
-    """Means over an epoch's finite steps, and how many steps there were."""
-    columns = {name: np.concatenate([np.asarray(part[name]) for part in parts]) for name in parts[0]}
-    finite = columns.pop("finite").astype(bool)
-    means = {
-        name: float(np.mean(values[finite], dtype=np.float64)) if finite.any() else float("nan")
-        for name, values in columns.items()
-    }
-    return {**means, "steps": len(finite)}
+    state, (columns, finite) = jax.lax.scan(body, state, batches)
+    sums = {name: jnp.sum(jnp.where(finite, values, 0.0)) for name, values in columns.items()}
+    return state, {**sums, "steps": finite.size, "finite": jnp.sum(finite)}
 
 
-def score_rows(model, validation) -> Batch:
-    """Held-out rows on the device."""
-    return jax.tree.map(jnp.asarray, model.as_batch(validation))
+def _means(totals: dict[str, Any]) -> dict[str, float]:
+    """Means over an epoch's finite steps."""
+    finite = int(totals["finite"])
+    names = [name for name in totals if name not in ("steps", "finite")]
+    return {name: float(totals[name]) / finite if finite else float("nan") for name in names}
