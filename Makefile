@@ -4,7 +4,7 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format peers snelson poisson kin40k bench-collapsed bench-svgp parity clean
+.PHONY: help demo test lint format peers snelson poisson nybikes kin40k bench-collapsed bench-svgp parity clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -55,6 +55,9 @@ poisson: $(VENV)/.ready ## The paper's artificial Poisson example: a table over 
 
 kin40k: $(VENV)/.ready ## The paper's minibatch setting on Kin40k (needs TIGHTGP_DATA, and a GPU for patience's sake)
 	$(BIN)/python -m experiments.kin40k
+
+nybikes: $(VENV)/.ready ## Bicycle counts: Poisson regression with and without v (needs TIGHTGP_DATA)
+	$(BIN)/python -m experiments.nybikes
 
 clean: ## Remove environments and caches
 	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Float
 
 #: Relative jitter tried first, by dtype; each retry multiplies it by ten.
@@ -89,16 +90,21 @@ def _factors(matrix, L, W):
 @full_precision
 def _factors_bwd(residuals, bars):
     (L, W), (L_bar, W_bar) = residuals, bars
-    T = L.T @ jnp.tril(L_bar) - jnp.tril(W_bar) @ W.T
-    return 0.5 * congruence(mirror(T), W), None, None
+    parts = []
+    if not isinstance(L_bar, SymbolicZero):
+        parts.append(L.T @ jnp.tril(L_bar))
+    if not isinstance(W_bar, SymbolicZero):
+        parts.append(-jnp.tril(W_bar) @ W.T)
+    return 0.5 * congruence(mirror(sum(parts)), W) if parts else None, None, None
 
 
 def _factors_fwd(matrix, L, W):
-    factors = _factors(matrix, L, W)  # not (L, W) themselves: second derivatives go through these
+    factors = _factors(matrix.value, L.value, W.value)  # not L and W: second derivatives go through these
     return factors, factors
 
 
-_factors.defvjp(_factors_fwd, _factors_bwd)
+# Where a derivative goes through the matrix (`whiten`, `logdet_quadratic`), the factors' own is known to be zero.
+_factors.defvjp(_factors_fwd, _factors_bwd, symbolic_zeros=True)
 
 
 def _on_cpu() -> bool:
@@ -161,22 +167,18 @@ def whiten_cotangent(W: Float[Array, "m m"], T: Float[Array, "m m"]) -> Float[Ar
     return -0.5 * congruence(mirror(T), W)
 
 
+@jax.custom_vjp
+@full_precision
 def whiten(Kuu: Float[Array, "m m"], K: Float[Array, "n m"], W: Float[Array, "m m"]) -> Float[Array, "n m"]:
     """Rows of ``L⁻¹Kuf`` (maths 3.3), for ``K = Kfu`` and ``W = L⁻¹``, the inverse Cholesky factor of ``Kuu``.
 
     ``W`` must belong to ``Kuu``: the derivative is taken through ``Kuu`` and ``K``.
     """
-    return _whiten(Kuu, K, jax.lax.stop_gradient(W))
-
-
-@jax.custom_vjp
-@full_precision
-def _whiten(Kuu, K, W):
     return times_lower_t(K, W)
 
 
 def _whiten_fwd(Kuu, K, W):
-    A = _whiten(Kuu, K, W)
+    A = whiten(Kuu, K, W)
     return A, (A, W)
 
 
@@ -186,9 +188,11 @@ def _whiten_bwd(residuals, A_bar):
     return whiten_cotangent(W, cross_lower(A_bar, A)), times_lower(A_bar, W), None
 
 
-_whiten.defvjp(_whiten_fwd, _whiten_bwd)
+whiten.defvjp(_whiten_fwd, _whiten_bwd)
 
 
+@jax.custom_vjp
+@full_precision
 def logdet_quadratic(
     K: Float[Array, "m m"], b: Float[Array, "m p"], W: Float[Array, "m m"]
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
@@ -196,18 +200,12 @@ def logdet_quadratic(
 
     ``W`` must belong to ``K``: the derivative is taken through ``K`` and ``b``.
     """
-    return _logdet_quadratic(K, b, jax.lax.stop_gradient(W))
-
-
-@jax.custom_vjp
-@full_precision
-def _logdet_quadratic(K, b, W):
     c = W @ b
     return -2 * jnp.sum(jnp.log(jnp.diagonal(W))), jnp.sum(c * c)
 
 
 def _logdet_quadratic_fwd(K, b, W):
-    return _logdet_quadratic(K, b, W), (b, W)
+    return logdet_quadratic(K, b, W), (b, W)
 
 
 @full_precision
@@ -217,7 +215,7 @@ def _logdet_quadratic_bwd(residuals, cotangents):
     return g_log * inverse_from_factor(W) - g_quad * (x @ x.T), 2 * g_quad * x, None
 
 
-_logdet_quadratic.defvjp(_logdet_quadratic_fwd, _logdet_quadratic_bwd)
+logdet_quadratic.defvjp(_logdet_quadratic_fwd, _logdet_quadratic_bwd)
 
 
 def inverse_root(K: Float[Array, "m m"]) -> Float[Array, "m m"]:

@@ -99,8 +99,7 @@ def collect(
     structure = fitted(structure, rows.X.shape[0])
     factor = linalg.factorise(process.kernel(process.Z), jitter)
     plan = _plan(rows.X.shape[0], process.Z.shape[0], process.Z.dtype.itemsize, structure.size, chunk)
-    W = jax.lax.stop_gradient(factor.inverse)  # the derivative goes through the matrix
-    return _stream(structure, plan, process, factor.matrix, W, rows), factor
+    return _stream(structure, plan, process, factor.matrix, factor.inverse, rows), factor
 
 
 def fitted(structure: Conditional, count: int) -> Conditional:

@@ -149,7 +149,7 @@ BAD = [
     (lambda d, Z, k: tgp.SGPR(k, Z.astype(np.float32), 0.2).elbo(d), "X has dtype float64 but the model has float32"),
     (
         lambda d, Z, k: tgp.SGPR(k, Z, 0.2, mean=tgp.means.Constant([0.0, 1.0])).elbo(d),
-        "mean gives 2 outputs but y has 1",
+        r"mean gives 2 outputs for 1 function\(s\)",
     ),
     (lambda d, Z, k: tgp.SGPR(k, Z, 0.2, mean=5.0), r"mean must be one of tightgp\.means, got float"),
     (lambda d, Z, k: tgp.SGPR(k, Z, 0.2, bound=[1]), r"bound must be one of .* got \[1\]"),

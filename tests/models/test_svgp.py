@@ -431,3 +431,44 @@ def test_collapsed_models_refuse_missing_outputs():
         tgp.SGPR(tgp.kernels.SquaredExponential(), np.ones((1, 1))).elbo(data)
     with pytest.raises(ValueError, match="infinite"):
         tgp.Dataset(np.ones((2, 1)), [1.0, np.inf], missing=True)
+
+
+def test_each_latent_of_a_likelihood_has_a_mean_of_its_own(rng):
+    """A level of y is no level of its log noise variance."""
+    X = rng.normal(size=(6, 1))
+    data = tgp.Dataset(X, rng.normal(size=6) + 5)
+    options = (tgp.kernels.SquaredExponential(), lk.HeteroscedasticGaussian(), X[:3])
+    with pytest.raises(ValueError, match="mean gives 1 outputs for 2 function"):
+        tgp.SVGP(*options, mean=tgp.means.Constant(5.0)).elbo(data)
+    post = tgp.SVGP(*options, mean=tgp.means.Constant([5.0, -1.0])).posterior()
+    np.testing.assert_allclose(post.predict_f(X)[0], [[5.0, -1.0]] * 6)
+
+
+def test_densities_of_partly_seen_rows(rng):
+    X, y, mixing, kernels, noise = coregionalised(rng)
+    post = tgp.SVGP(kernels, lk.Gaussian(noise), X[:4], mixing=mixing).posterior()
+    densities = np.asarray(post.log_density(X, y, missing=True))
+    np.testing.assert_array_equal(np.isnan(densities), np.isnan(y))
+    with pytest.raises(ValueError, match="y has NaN"):
+        post.log_density(X, y)
+
+
+def test_targets_in_a_column_give_predictions_in_a_column(problem):
+    data, Z, kernel = problem
+    column = tgp.Dataset(data.X, data.y[:, None])
+    model = tgp.fit(tgp.SVGP(kernel, lk.Gaussian(0.1), Z), column, steps=1, progress=False).model
+    post = model.posterior()
+    assert post.predict_f(data.X)[0].shape == (37, 1)
+    assert post.log_density(column.X, column.y).shape == (37, 1)
+
+
+def test_roots_must_be_triangular(problem):
+    _, Z, kernel = problem
+    model = tgp.SVGP(kernel, lk.Gaussian(0.1), Z)
+    for root, message in (
+        (2.0, "square matrices"),
+        (np.ones((1, 6, 6)), "lower triangular"),
+        (np.zeros((1, 6, 6)), "zero"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            tgp.assign(model, {"q.root": root})

@@ -105,7 +105,7 @@ def check_mean(mean, X, functions: int, shared: bool = True) -> None:
     if given == functions or (given == 1 and (shared or isinstance(mean, Zero))):
         return
     raise ValueError(
-        f"mean gives {given} outputs but there are {functions} functions; give one for each"
+        f"mean gives {given} outputs for {functions} function(s); give one for each"
         + (", or one for all" if shared else ", such as means.Constant([0.0, 1.0])")
     )
 
