@@ -49,8 +49,16 @@ def bound(functions: Functions, batch: Batch, structure: Conditional) -> tuple[F
     value = data.value - divergence
     if functions.v is not None:
         v = functions.v
-        value = value - 0.5 * jnp.sum(batch.weight) * jnp.sum(v - jnp.log(v) - 1)
+        value = value - 0.5 * jnp.sum(_rows_seen(functions, batch) * (v - jnp.log(v) - 1))
     return value, {"divergence": divergence, "clamped": data.clamped}
+
+
+def _rows_seen(functions: Functions, batch: Batch) -> Float[Array, "..."]:
+    """How many rows say something of each latent function: the others need no conditional there (maths 5.2)."""
+    observed = ~jnp.isnan(batch.y)
+    if functions.mixing is not None:
+        observed = jnp.any(observed, axis=1, keepdims=True)
+    return jnp.sum(jnp.where(observed, batch.weight[:, None], 0.0), axis=0)
 
 
 def _over_chunks(functions, batch, structure) -> DataTerm:

@@ -285,10 +285,12 @@ def test_coregionalisation_reaches_the_evidence_where_the_latents_are_independen
     assert result.objective == pytest.approx(dense_evidence(X, y, mixing, kernels, noise), abs=2e-4)
 
 
-def test_missing_rows_change_nothing_but_their_number(rng):
-    """A row of which nothing was seen adds nothing to the diagonal bound."""
+@pytest.mark.parametrize("bound", ["standard", "spherical", "diagonal", "block"])
+def test_missing_rows_change_nothing(rng, bound):
+    """A row of which nothing was seen adds nothing to a bound."""
     X, y, mixing, kernels, noise = coregionalised(rng)
-    model = tgp.SVGP(kernels, lk.Gaussian(noise), X[:4], mixing=mixing)
+    model = tgp.SVGP(kernels, lk.Gaussian(noise), X[:4], bound, mixing=mixing)
+    model = tgp.assign(model, {"v": 0.3}) if bound == "spherical" else model
     seen = ~np.isnan(y).all(axis=1)
     with_them = float(model.elbo(tgp.Dataset(X, y, missing=True)))
     without = float(model.elbo(tgp.Dataset(X[seen], y[seen], missing=True)))
