@@ -49,7 +49,7 @@ class VariationalGaussian(eqx.Module):
         return Whitened(W @ self.mean, turned)
 
     @linalg.full_precision
-    def natural_step(self, gradient: "VariationalGaussian", rate: Float[Array, ""]) -> "VariationalGaussian":
+    def natural_step(self, gradient: "VariationalGaussian", rate: Float[Array, ""] | float) -> "VariationalGaussian":
         """One step of size ``rate`` along the natural gradient, made shorter where S would not stay positive.
 
         ``gradient`` is the objective's in ``mean`` and ``root``; what is frozen has none and stays.

@@ -16,7 +16,7 @@ import numpy as np
 from tightgp.data import Batch, Batches
 
 #: A segment of streamed batches holds about this many bytes.
-_SEGMENT_BYTES = 64 << 20
+_SEGMENT_BYTES = 16 << 20
 #: Segments made ahead of the one in use.
 _AHEAD = 2
 #: Data up to this size are copied to a CPU "device"; larger ones are left where they are.
