@@ -3,12 +3,11 @@
 Matérn-3/2 with one lengthscale, Adam 0.01, batches of 1024, 100 epochs, whitened, float64; 80/20 split, of whose
 first part 20 % are validation and 64 % of all rows train; inputs and targets standardised by the training part.
 
-    TIGHTGP_DATA=... python -m experiments.kin40k --inducing 1024 --out experiments/results
+    python -m experiments.kin40k --inducing 1024 --out experiments/results
 """
 
 import argparse
 import json
-import os
 import platform
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 import tightgp as tgp
+from tightgp import datasets
 from tightgp.files import written_whole
 
 PAPER = {1024: {"standard": 0.108, "diagonal": 0.152}, 2048: {"standard": None, "diagonal": 0.286}}
@@ -26,16 +26,11 @@ PAPER = {1024: {"standard": 0.108, "diagonal": 0.152}, 2048: {"standard": None, 
 
 def split(seed: int) -> tuple[tgp.Dataset, tgp.Dataset]:
     """Training (64 %) and test (20 %) rows, standardised by the training part."""
-    folder = os.environ.get("TIGHTGP_DATA")
-    if not folder:
-        raise SystemExit("TIGHTGP_DATA must name the folder that holds uci/kin40k.csv.gz")
-    table = np.loadtxt(Path(folder) / "uci" / "kin40k.csv.gz", delimiter=",")
-    order = np.random.default_rng(seed).permutation(len(table))
-    rest, test = order[: int(0.8 * len(table))], order[int(0.8 * len(table)) :]
-    train = rest[: int(0.8 * len(rest))]
-    mean, sd = table[train].mean(axis=0), table[train].std(axis=0)
-    table = (table - mean) / sd
-    return tuple(tgp.Dataset(table[rows, :-1], table[rows, -1]) for rows in (train, test))
+    try:
+        parts = datasets.split("kin40k", seed)
+    except datasets.DatasetError as missing:
+        raise SystemExit(str(missing)) from None
+    return parts.train, parts.test
 
 
 def main() -> None:

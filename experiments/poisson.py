@@ -16,23 +16,15 @@ from rich.console import Console
 from rich.table import Table
 
 import tightgp as tgp
+from tightgp import datasets
 from tightgp.comparison import COLOURS
 from tightgp.files import written_whole
 
 METHODS = {"full GP": COLOURS["exact"], "SVGP": COLOURS["standard"], "SVGP-new": COLOURS["diagonal"]}
 
 
-def rate(x):
-    return 3.5 + 3 * np.sin(x)
-
-
-def counts(seed: int) -> tgp.Dataset:
-    x = np.linspace(-10, 10, 50)
-    return tgp.Dataset(x[:, None], np.random.default_rng(seed).poisson(rate(x)))
-
-
 def train(seed: int) -> tuple[tgp.Dataset, np.ndarray, dict[str, tgp.FitResult]]:
-    data = counts(seed)
+    data = datasets.counts(50, seed)
     kernel, poisson = tgp.kernels.SquaredExponential(0.69**2, 1.0), tgp.likelihoods.Poisson()
     Z = tgp.inducing.kmeans(data.X, 6, seed=seed)
     models = {
@@ -59,7 +51,7 @@ def figure(data, Z, results, path: Path) -> None:
             xs[:, 0], mean - 2 * np.sqrt(var), mean + 2 * np.sqrt(var), color=METHODS[name], alpha=0.15, lw=0
         )
         ax.plot(xs[:, 0], mean, color=METHODS[name], lw=1.8)
-        ax.plot(xs[:, 0], rate(xs[:, 0]), ":", color="#888888", lw=1.2)
+        ax.plot(xs[:, 0], datasets.count_rate(xs[:, 0]), ":", color="#888888", lw=1.2)
         ax.plot(data.X[:, 0], data.y, ".", color="#333333", ms=5)
         if name != "full GP":
             ends = np.asarray(result.model.Z)[:, 0]

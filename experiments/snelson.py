@@ -3,20 +3,19 @@
 With seven inducing points started at random training inputs there are several local optima. Each bound is
 trained from many starts; the table shows the optimum that most of them reach, and how many do.
 
-    TIGHTGP_DATA=path/to/data python -m experiments.snelson
+    python -m experiments.snelson    # snelson.csv comes by hand: `tightgp.datasets` says how
 """
 
 import argparse
-import os
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 import tightgp as tgp
+from tightgp import datasets
 from tightgp.comparison import compare, figure, table
 
 PAPER = {"exact": (0.0715, 0.712, 0.597), "standard": (0.108, 0.331, 0.617), "diagonal": (0.087, 0.485, 0.615)}
@@ -24,12 +23,10 @@ START = {"noise_variance": 0.51**2, "variance": 0.69**2, "lengthscale": 1.0}
 
 
 def load() -> tgp.Dataset:
-    folder = os.environ.get("TIGHTGP_DATA")
-    path = Path(folder or ".") / "snelson.csv"
-    if folder is None or not path.exists():
-        raise SystemExit(f"snelson.csv not found: set TIGHTGP_DATA to the folder that holds it (looked at {path})")
-    rows = np.loadtxt(path, delimiter=",", skiprows=1)[::5]
-    return tgp.Dataset(rows[:, :1], rows[:, 1])
+    try:
+        return datasets.load("snelson").dataset.take(slice(None, None, 5))
+    except datasets.DatasetError as missing:
+        raise SystemExit(str(missing)) from None
 
 
 def hyperparameters(model) -> tuple[float, float, float]:

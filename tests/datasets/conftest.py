@@ -1,0 +1,68 @@
+"""No test here sees the machine's own data or cache; those that download do it from a server of their own."""
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tightgp.datasets import places
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """An empty cache, and no TIGHTGP_DATA."""
+    monkeypatch.delenv("TIGHTGP_DATA", raising=False)
+    folder = tmp_path / "cache"
+    monkeypatch.setattr(places, "cache", lambda: folder)
+    return folder
+
+
+@pytest.fixture
+def data_folder(tmp_path, monkeypatch):
+    """The folder that TIGHTGP_DATA names."""
+    folder = tmp_path / "data"
+    (folder / "uci").mkdir(parents=True)
+    monkeypatch.setenv("TIGHTGP_DATA", str(folder))
+    return folder
+
+
+class Server:
+    """Serves ``files``; ``asked`` is what was asked for. ``promised`` lies about a length."""
+
+    def __init__(self):
+        self.files: dict[str, bytes] = {}
+        self.promised: dict[str, int] = {}
+        self.asked: list[str] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                outer.asked.append(self.path)
+                body = outer.files.get(self.path)
+                self.send_response(404 if body is None else 200)
+                self.send_header("Content-Length", str(outer.promised.get(self.path, len(body or b""))))
+                self.end_headers()
+                self.wfile.write(body or b"")
+
+            def log_message(self, *_):
+                pass
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,))
+        self._thread.start()
+
+    def address(self, path: str) -> str:
+        return f"http://127.0.0.1:{self._http.server_port}{path}"
+
+    def close(self):
+        self._http.shutdown()
+        self._thread.join()
+        self._http.server_close()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    server = Server()
+    yield server
+    server.close()

@@ -1,0 +1,106 @@
+"""The catalogue says what it must, and says it of every set."""
+
+import re
+
+import pytest
+
+from tightgp import datasets
+
+EVANS = ("pol", "bike", "elevators", "kin40k", "protein", "keggdirected", "keggundirected", "3droad", "song", "buzz")
+# Rows of the whole set that give the paper's numbers of training rows, and its numbers of inputs.
+SHAPES = {
+    "snelson": (200, 1),
+    "nybikes": (210, 2),
+    "pol": (15000, 26),
+    "bike": (17379, 17),
+    "elevators": (16599, 18),
+    "kin40k": (40000, 8),
+    "protein": (45730, 9),
+    "keggdirected": (48827, 20),
+    "keggundirected": (63608, 27),
+    "3droad": (434874, 3),
+    "song": (515345, 90),
+    "buzz": (583250, 77),
+    "houseelectric": (2049280, 9),
+    "oil": (1000, 12),
+}
+
+
+def test_all_sets_are_there_with_their_shapes():
+    assert {name: (datasets.describe(name).rows, len(datasets.describe(name).inputs)) for name in SHAPES} == SHAPES
+    assert set(datasets.names()) == set(SHAPES)
+    assert len(datasets.names()) == len(SHAPES)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_each_says_where_it_comes_from(name):
+    source = datasets.describe(name)
+    assert source.name == name
+    assert source.page.startswith("https://")
+    assert source.credit
+    if source.downloads:
+        assert source.url.startswith("https://")
+        assert source.checked
+    else:
+        assert source.sha256 is None
+        assert "http" in source.by_hand
+
+
+def test_what_is_downloaded_is_what_has_a_checksum():
+    assert tuple(name for name in datasets.names() if datasets.describe(name).downloads) == EVANS
+    sums = [datasets.describe(name).sha256 for name in EVANS]
+    assert len(set(sums)) == len(sums)
+    assert all(datasets.describe(name).file == f"uci/{name}.csv.gz" for name in EVANS)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("nybikes", "30 days repeated seven times, so a random split leaks"),
+        ("bike", "Inputs 16 and 17 .* sum to exp"),
+        ("keggundirected", "Input 10 is constant"),
+        ("houseelectric", "nine inputs and does not say which"),
+    ],
+)
+def test_what_to_beware_of_is_said(name, words):
+    source = datasets.describe(name)
+    assert any(re.search(words, note) for note in source.notes)
+    assert re.search(words, str(source))
+
+
+def test_a_source_prints_as_what_one_wants_to_know():
+    printed = str(datasets.describe("snelson"))
+    assert "200 rows, 1 inputs; target: y" in printed
+    assert "(by hand)" in printed
+    assert "(by hand)" not in str(datasets.describe("pol"))
+
+
+@pytest.mark.parametrize(("name", "meant"), [("kin40", "'kin40k'"), ("KeggDirected", "'keggdirected'")])
+def test_an_unknown_name_is_told_the_near_one(name, meant):
+    with pytest.raises(ValueError, match=f"name must be one of 'snelson', .*did you mean {meant}"):
+        datasets.describe(name)
+
+
+def test_a_source_stands_for_itself():
+    source = datasets.Source("mine", "mine", "mine.csv", rows=3, inputs=("x",), target="y")
+    assert datasets.describe(source) is source
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"file": "../mine.csv"}, "file must be a path below the data folder"),
+        ({"file": "/mine.csv"}, "file must be a path below the data folder"),
+        ({"others": ("",)}, "file must be a path below the data folder"),
+        ({"rows": 0}, "rows must be a whole number of at least 1"),
+        ({"form": "xls"}, "form must be one of 'table'"),
+        ({"task": "ranking"}, "task must be one of 'regression'"),
+        ({"inputs": "x"}, "inputs must name at least one column in a tuple"),
+        ({"inputs": ()}, "inputs must name at least one column in a tuple"),
+        ({"sha256": "abc"}, "sha256 must be 64 lower-case hexadecimal digits"),
+    ],
+)
+def test_a_source_is_checked(change, message):
+    settings = {"name": "mine", "about": "", "file": "mine.csv", "rows": 3, "inputs": ("x",), "target": "y"} | change
+    with pytest.raises(ValueError, match=message):
+        datasets.Source(**settings)
