@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from tightgp.files import written_whole
@@ -11,6 +13,24 @@ def test_success_replaces_the_file_and_leaves_nothing_else(tmp_path):
             assert not target.exists() or target.read_text() == "one"
         assert target.read_text() == text
     assert [p.name for p in target.parent.iterdir()] == ["a.txt"]
+
+
+def test_permissions_and_links_stay(tmp_path):
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+    target.chmod(0o600)
+    (tmp_path / "link").symlink_to(target)
+    with written_whole(tmp_path / "link") as temporary:
+        temporary.write_text("new")
+    assert (target.read_text(), target.stat().st_mode & 0o777) == ("new", 0o600)
+    assert (tmp_path / "link").is_symlink()
+    before = os.umask(0o077)
+    try:
+        with written_whole(tmp_path / "b.txt") as temporary:
+            temporary.write_text("new")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "b.txt").stat().st_mode & 0o777 == 0o600
 
 
 def test_failure_keeps_the_old_file(tmp_path):

@@ -70,6 +70,17 @@ def test_scales_and_consistent_predictive(problem, tests, bound):
     np.testing.assert_allclose(c, cov, rtol=1e-4, atol=1e-6)
 
 
+def test_residual_variance_is_what_the_inducing_points_leave(problem, tests):
+    data, Z, kernel = problem
+    K, Kxu, Kuu = (np.asarray(k) for k in (kernel(tests), kernel(tests, Z), kernel(Z)))
+    left = np.diag(K - Kxu @ np.linalg.solve(Kuu, Kxu.T))
+    post = tgp.SGPR(kernel, Z, 0.2).posterior(data)
+    np.testing.assert_allclose(post.residual_variance(tests), left, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(1 / (1 + post.residual_variance(data.X) / 0.2), post.scales, rtol=1e-9)
+    two = tgp.SVGP(kernel, tgp.likelihoods.HeteroscedasticGaussian(), [Z, Z]).posterior()
+    np.testing.assert_allclose(two.residual_variance(tests), np.stack([left, left], axis=1), rtol=1e-4, atol=1e-5)
+
+
 def test_log_density(problem, tests, rng):
     data, Z, kernel = problem
     post = tgp.SGPR(kernel, Z, 0.2).posterior(data)

@@ -116,6 +116,16 @@ class Posterior(eqx.Module):
         v = jnp.diagonal(V, axis1=1, axis2=2).reshape(-1)[: len(t.rows.X)]
         return v if t.order is None else jnp.zeros_like(v).at[t.order].set(v)
 
+    def residual_variance(self, X) -> Float[Array, "..."]:
+        """What the inducing points leave of the prior's variance at ``X``: d (n,), or (n, G) for G kernels or sets.
+
+        Near zero where more of them would not help; of the size of the kernel's variance where there are none near.
+        """
+        X = self._inputs(X)
+        width = max(len(group.Z) for group in self.latents)
+        left = _residuals(self, X, width)
+        return left[:, 0] if left.shape[1] == 1 else left
+
     def log_density_of(self, batch: Batch) -> Float[Array, "n p"]:
         """Log densities of a batch's targets; what stands where one is missing means nothing."""
         likelihood = self.likelihood if batch.known is None else self.likelihood.with_known(batch.known)
@@ -206,7 +216,7 @@ def _marginal(post: Posterior, refinement, X):
     means, variances = [], []
     for group, scale in _scaled(post):
         A = group.rows(X)
-        left = jnp.maximum(group.kernel.diagonal(X) - jnp.sum(A * A, axis=1), 0.0)
+        left = _left(group, X, A)
         var = scale * left[:, None] + group.spread(A)
         if refinement is not None:
             one, other = correction(refinement, group, X, A)
@@ -215,6 +225,17 @@ def _marginal(post: Posterior, refinement, X):
         variances.append(jnp.broadcast_to(var, means[-1].shape))
     mean, var = mix(post.mixing, jnp.concatenate(means, axis=1), jnp.concatenate(variances, axis=1))
     return post.mean(X) + mean, var
+
+
+def _left(group: Latents, X, A):
+    """The prior's variance less what the whitened rows ``A`` explain."""
+    return jnp.maximum(group.kernel.diagonal(X) - jnp.sum(A * A, axis=1), 0.0)
+
+
+@eqx.filter_jit
+@linalg.full_precision
+def _residuals(post: Posterior, X, width: int):
+    return _by_parts(lambda x: jnp.stack([_left(g, x, g.rows(x)) for g in post.latents], axis=1), width, X)
 
 
 def _scaled(post: Posterior):
