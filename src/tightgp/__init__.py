@@ -7,11 +7,13 @@ import jax as _jax
 if _os.environ.get("TIGHTGP_X64", "1") != "0":
     _jax.config.update("jax_enable_x64", True)
 
-from tightgp import inducing, kernels, likelihoods, means, parameters, priors
+from tightgp import datasets, inducing, kernels, likelihoods, means, parameters, priors
 from tightgp.conditionals import Block, Conditional, PowerEP
 from tightgp.data import Batches, Dataset
 from tightgp.diagnosis import NumericalError
+from tightgp.estimators import SparseGPClassifier, SparseGPCountRegressor, SparseGPRegressor
 from tightgp.evidence import EvidenceBracket
+from tightgp.modelfile import load, save
 from tightgp.models import ODVGP, SGPR, SOLVEGP, SVGP, VGP, ExactGP
 from tightgp.parameters import assign, freeze, named_parameters, unfreeze, with_priors
 from tightgp.posterior import Posterior
@@ -35,16 +37,22 @@ __all__ = [
     "NumericalError",
     "Posterior",
     "PowerEP",
+    "SparseGPClassifier",
+    "SparseGPCountRegressor",
+    "SparseGPRegressor",
     "assign",
+    "datasets",
     "fit",
     "freeze",
     "inducing",
     "kernels",
     "likelihoods",
+    "load",
     "means",
     "named_parameters",
     "parameters",
     "priors",
+    "save",
     "unfreeze",
     "with_priors",
 ]

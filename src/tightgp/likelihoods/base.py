@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy.special import roots_hermitenorm
+from scipy.special import ndtr, roots_hermitenorm, roots_legendre
 
 from tightgp import checks, parameters
 from tightgp.parameters import Parameter
@@ -28,6 +28,11 @@ _MOST_ON_GRID = 2
 _FURTHEST = 1e6
 _HALVINGS = 50
 
+#: What lies further from the mean than this many standard deviations has no weight in float64.
+_REACH = 9.0
+#: So many rows have their distribution function integrated at a time.
+_PART = 8192
+_LEGENDRE, _LEGENDRE_WEIGHTS = roots_legendre(80)
 _NODES, _WEIGHTS = roots_hermitenorm(NUM_NODES)
 _LOG_WEIGHTS = np.log(_WEIGHTS / _WEIGHTS.sum())
 
@@ -107,6 +112,33 @@ class Likelihood(eqx.Module):
             return self._integral_around_mode(mean, var, y)
         F, log_weights = self._nodes(mean, var, key)
         return jax.nn.logsumexp(self.log_density(F, y) + log_weights[:, None, None], axis=0)
+
+    def cdf(self, F, y) -> np.ndarray:
+        """``P(Y ≤ y | f)`` for f (..., n, P) and y (n, P), on the host."""
+        raise ValueError(f"{type(self).__name__} has no cdf; Poisson and NegativeBinomial have one")
+
+    def fall(self, y) -> tuple[np.ndarray, np.ndarray]:
+        """Between which f the `cdf` at ``y`` falls from one to zero; outside it is there but for rounding."""
+        raise ValueError(f"{type(self).__name__} has no cdf; Poisson and NegativeBinomial have one")
+
+    def predictive_cdf(self, mean, var, y) -> np.ndarray:
+        """``P(Y ≤ y) = E[P(Y ≤ y | f)]`` under ``f ~ N(mean, var)``, all of shape (n, P), on the host.
+
+        For likelihoods whose `cdf` falls as f grows. To the left of its fall it is one, and Φ says how much of
+        N(mean, var) is there; within the fall both factors are smooth, however narrow one is beside the other.
+        """
+        mean, var, y = (np.asarray(a, np.float64) for a in (mean, var, y))
+        if len(mean) > _PART:
+            parts = [slice(i, i + _PART) for i in range(0, len(mean), _PART)]
+            return np.concatenate([self.predictive_cdf(mean[rows], var[rows], y[rows]) for rows in parts])
+        sd = np.sqrt(np.maximum(var, np.finfo(np.float64).tiny))
+        low, high = (np.clip((end - mean) / sd, -_REACH, _REACH) for end in self.fall(y))
+        half = 0.5 * (high - low)
+        shape = (-1, *[1] * mean.ndim)
+        z = low + half * (1 + _LEGENDRE.reshape(shape))
+        density = np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
+        within = half * np.sum(_LEGENDRE_WEIGHTS.reshape(shape) * density * self.cdf(mean + sd * z, y), axis=0)
+        return np.clip(np.where(low > -_REACH, ndtr(low), 0.0) + within, 0.0, 1.0)
 
     def with_known(self, known) -> "Likelihood":
         """This likelihood for rows of which a part of the noise variance is known."""

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
+from scipy import special
 
 from tightgp import checks
 from tightgp.likelihoods.base import Likelihood, per_output, refuse
@@ -17,6 +18,12 @@ from tightgp.parameters import FLOOR, Parameter, reader
 
 #: Above this rate counts are drawn from a Gaussian: JAX draws them in float32 and as integers, which overflow.
 _MANY = 1e5
+#: What is less probable than exp(-36) is nothing beside one, in float64.
+_NEVER = 36.0
+#: Exponentials of more than this overflow.
+_STEEPEST = 700.0
+#: Whole numbers up to here are exact in float64; a quantile that is larger is given as this.
+_LARGEST = 2.0**53
 
 
 def whole(y, most=np.inf):
@@ -30,7 +37,50 @@ def _draw(key, rate):
     return jnp.where(rate < _MANY, few, many)
 
 
-class Poisson(Likelihood):
+def _log_gamma_range(shape):
+    """Limits of ``log(G/shape)`` with ``G ~ Gamma(shape)``, by Chernoff's bound ``exp(−shape (eᵘ − 1 − u))``."""
+    c = _NEVER / shape
+    return -(np.sqrt(2 * c) + c), np.log1p(np.sqrt(2 * c) + 2 * c)
+
+
+def _crossing(y) -> tuple[np.ndarray, np.ndarray]:
+    """Limits of the log rate at which a Poisson process has its count number ``y + 1``; none below zero."""
+    shape = np.maximum(np.floor(y), 0) + 1
+    low, high = (np.where(y < 0, -np.inf, np.log(shape) + end) for end in _log_gamma_range(shape))
+    return low, high
+
+
+class _Counts(Likelihood):
+    """Counts without a limit, the larger the larger f is."""
+
+    def check_targets(self, y) -> None:
+        refuse(self, y, whole, "counts (whole numbers from 0 on)")
+
+    def predictive_quantile(self, mean, var, q: float) -> np.ndarray:
+        """The smallest count ``y`` with ``P(Y ≤ y) ≥ q`` under ``f ~ N(mean, var)``, by bisection, on the host."""
+        if not 0 < checks.number("q", q) < 1:
+            raise ValueError(f"q must lie between 0 and 1, got {q!r}")
+        mean, var = np.asarray(mean, np.float64), np.asarray(var, np.float64)
+        low, high = np.full(mean.shape, -1.0), np.ceil(np.exp(np.clip(mean, 0.0, 30.0)))
+
+        def reached(rows, y):
+            return self.predictive_cdf(mean[rows], var[rows], y) >= q
+
+        rows = np.arange(len(mean))
+        while len(rows):
+            short = ~reached(rows, high[rows]) & (high[rows] < _LARGEST)
+            low[rows] = np.where(short, high[rows], low[rows])
+            high[rows] = np.where(short, np.minimum(4 * high[rows], _LARGEST), high[rows])
+            rows = rows[np.any(short, axis=1)]
+        while len(rows := np.nonzero(np.any(high - low > 1, axis=1))[0]):
+            middle = np.floor(0.5 * (low[rows] + high[rows]))
+            enough = reached(rows, middle)
+            low[rows] = np.where(enough, low[rows], middle)
+            high[rows] = np.where(enough, middle, high[rows])
+        return high
+
+
+class Poisson(_Counts):
     """Counts with rate ``exp(f)``. The expectation has a closed form."""
 
     def log_density(self, F, y):
@@ -43,8 +93,13 @@ class Poisson(Likelihood):
     def sample(self, key, F):
         return _draw(key, exp(F))
 
-    def check_targets(self, y) -> None:
-        refuse(self, y, whole, "counts (whole numbers from 0 on)")
+    def cdf(self, F, y):
+        F, y = np.asarray(F, np.float64), np.floor(np.asarray(y, np.float64))
+        # SciPy's: JAX's incomplete gamma function is slow, and loses digits, where counts are large.
+        return np.where(y < 0, 0.0, special.gammaincc(np.maximum(y, 0) + 1, np.exp(np.minimum(F, _STEEPEST))))
+
+    def fall(self, y):
+        return _crossing(y)
 
     def expected_log_density(self, mean, var, y, key=None):
         return y * mean - exp(mean + 0.5 * var) - gammaln(y + 1)
@@ -54,7 +109,7 @@ class Poisson(Likelihood):
         return rate, rate + rate**2 * jnp.expm1(var)
 
 
-class NegativeBinomial(Likelihood):
+class NegativeBinomial(_Counts):
     """Counts with mean ``μ = exp(f)`` and variance ``μ + dispersion·μ²``; dispersion → 0 is `Poisson`."""
 
     outputwise: ClassVar[tuple[str, ...]] = ("dispersion",)
@@ -79,8 +134,20 @@ class NegativeBinomial(Likelihood):
         size = 1 / self.dispersion
         return _draw(key, exp(F + jax.random.loggamma(key_rate, size, F.shape, F.dtype) - jnp.log(size)))
 
-    def check_targets(self, y) -> None:
-        refuse(self, y, whole, "counts (whole numbers from 0 on)")
+    def cdf(self, F, y):
+        dispersion = np.asarray(self.dispersion, np.float64)
+        y = np.floor(np.asarray(y, np.float64))
+        logit, size, above = np.broadcast_arrays(F + np.log(dispersion), 1 / dispersion, np.maximum(y, 0) + 1)
+        rare, out = logit < 0, np.empty(logit.shape)
+        # Of a probability and what it leaves of one, the smaller has all its digits.
+        out[rare] = special.betaincc(above[rare], size[rare], special.expit(logit[rare]))
+        out[~rare] = special.betainc(size[~rare], above[~rare], special.expit(-logit[~rare]))
+        return np.where(y < 0, 0.0, out)
+
+    def fall(self, y):
+        low, high = _crossing(y)
+        less, more = _log_gamma_range(1 / np.asarray(self.dispersion, np.float64))
+        return low - more, high - less
 
     def predict(self, mean, var, key=None):
         average = jnp.exp(mean + 0.5 * var)

@@ -1,0 +1,7 @@
+"""Estimators for scikit-learn: tables in, predictions with their uncertainty out."""
+
+from tightgp.estimators.classification import SparseGPClassifier
+from tightgp.estimators.counts import SparseGPCountRegressor
+from tightgp.estimators.regression import SparseGPRegressor
+
+__all__ = ["SparseGPClassifier", "SparseGPCountRegressor", "SparseGPRegressor"]

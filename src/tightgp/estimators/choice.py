@@ -1,0 +1,69 @@
+"""Which way to train, and how long: by what an evaluation on all rows would cost."""
+
+import math
+from dataclasses import dataclass
+
+from tightgp.estimators.settings import Settings
+
+#: Rows × inducing points² up to which the collapsed bound is evaluated on all rows: about a second on two cores.
+MOST_WORK = 7e9
+#: Rows up to which natural gradients see all of them at each step.
+MOST_ROWS = 4000
+#: Iterations of L-BFGS at most, steps on all rows, and steps on minibatches, where ``max_iter`` is None.
+LBFGS_STEPS = 400
+FULL_STEPS = 500
+BATCH_STEPS = 3000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """``method``; ``amount`` of iterations, steps or passes; batches in a pass; and the reason, in one sentence."""
+
+    method: str
+    amount: int
+    batches: int
+    reason: str
+
+    @property
+    def steps(self) -> int:
+        """How many steps are taken in all."""
+        return self.amount * self.batches
+
+
+def for_regression(settings: Settings, rows: int) -> Plan:
+    """The collapsed bound where it is affordable, else minibatches."""
+    size = settings.n_inducing or max(1, settings.max_inducing // 2)
+    size = min(size, rows)
+    work = rows * size**2
+    small = work <= MOST_WORK
+    half = "" if settings.n_inducing else " (half of max_inducing)"
+    judged = f"{rows} rows × {size}² inducing points{half} = {work:.2g}"
+    why = f"{judged} is {'at most' if small else 'more than'} {MOST_WORK:.0e}"
+    if settings.method == "minibatch" or (settings.method == "auto" and not small):
+        return _minibatch(settings, rows, why)
+    amount = settings.max_iter or LBFGS_STEPS
+    return Plan(
+        "collapsed", amount, 1, f"Collapsed bound by at most {amount} iterations of L-BFGS: {_why(settings, why)}."
+    )
+
+
+def for_likelihood(settings: Settings, rows: int) -> Plan:
+    """Natural gradients on all rows where these are few, else on minibatches."""
+    few = rows <= MOST_ROWS
+    why = f"{rows} rows are {'at most' if few else 'more than'} {MOST_ROWS}"
+    if settings.method == "minibatch" or (settings.method == "auto" and not few):
+        return _minibatch(settings, rows, why)
+    amount = settings.max_iter or FULL_STEPS
+    return Plan("full", amount, 1, f"Natural gradients and Adam, {amount} steps on all rows: {_why(settings, why)}.")
+
+
+def _minibatch(settings: Settings, rows: int, why: str) -> Plan:
+    batches = math.ceil(rows / settings.batch_size)
+    amount = settings.max_iter or math.ceil(BATCH_STEPS / batches)
+    how = f"{amount} pass{'es' if amount > 1 else ''} through minibatches of at most {settings.batch_size} rows"
+    said = f"Natural gradients and Adam, {how} ({amount * batches} steps): {_why(settings, why)}."
+    return Plan("minibatch", amount, batches, said)
+
+
+def _why(settings: Settings, why: str) -> str:
+    return why if settings.method == "auto" else f"asked for by method={settings.method!r}"

@@ -1,0 +1,197 @@
+"""The two ways to a trained model: the collapsed bound by L-BFGS, and an explicit q(u) by natural gradients."""
+
+import abc
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from tightgp.conditionals import Conditional
+from tightgp.data import Dataset
+from tightgp.estimators.choice import Plan
+from tightgp.estimators.settings import Settings
+from tightgp.evidence import EvidenceBracket
+from tightgp.kernels import Kernel
+from tightgp.likelihoods import Likelihood
+from tightgp.means import Mean
+from tightgp.models import SGPR, SVGP
+from tightgp.models.construction import choose_bound
+from tightgp.parameters import log_prior, named_parameters
+from tightgp.posterior import Posterior
+from tightgp.training import FitResult, fit
+
+#: Noise variance at the start, in units of the targets' variance.
+NOISE = 0.1
+#: L-BFGS stops where a step's relative gain falls under this; natural gradients have come to rest under the second.
+TOLERANCE, REST = 1e-6, 1e-5
+#: Minibatches have come to rest where their last tenth gained less than this, in nats a row.
+_LAST_GAIN = 1e-3
+#: Rows of which a bound is summed up at a time.
+_PART = 8192
+
+
+class Recipe(abc.ABC):
+    """How models are begun, enlarged, trained and looked at."""
+
+    plan: Plan
+
+    @abc.abstractmethod
+    def start(self, Z: np.ndarray) -> Any:
+        """A model to train, with these inducing inputs."""
+
+    @abc.abstractmethod
+    def extended(self, model, Z: np.ndarray) -> Any:
+        """A trained model with further inducing inputs, no worse than before."""
+
+    @abc.abstractmethod
+    def train(self, model, data: Dataset, settings: Settings) -> FitResult:
+        """Train it."""
+
+    @abc.abstractmethod
+    def evidence(self, result: FitResult, data: Dataset) -> tuple[float, EvidenceBracket | None]:
+        """What the trained model's bound is on all rows, in total nats, and the bracket where there is one."""
+
+    def settled(self, result: FitResult, data: Dataset) -> bool:
+        """Whether training came to rest."""
+        return bool(result.converged)
+
+    @abc.abstractmethod
+    def posterior(self, model, data: Dataset) -> tuple[Posterior, np.ndarray | None]:
+        """The posterior without training rows, and the scales v: of each row, or of each latent function."""
+
+
+@dataclass(frozen=True)
+class Collapsed(Recipe):
+    """Gaussian noise and the collapsed bound: every evaluation sees all rows."""
+
+    kernel: Kernel
+    bound: str | Conditional
+    plan: Plan
+
+    def start(self, Z):
+        return SGPR(self.kernel, Z, NOISE, self.bound)
+
+    def extended(self, model, Z):
+        noise = named_parameters(model)["noise_variance"]
+        return SGPR(model.kernel, jnp.concatenate([model.Z, jnp.asarray(Z, model.Z.dtype)]), noise, self.bound)
+
+    def train(self, model, data, settings):
+        return fit(
+            model,
+            data,
+            "lbfgs",
+            steps=self.plan.amount,
+            tolerance=TOLERANCE,
+            seed=settings.seed,
+            progress=settings.verbose > 0,
+            **settings.file(len(model.Z)),
+        )
+
+    def evidence(self, result, data):
+        model = result.model
+        if not model.bound.is_bound:
+            bracket = model.evidence_bracket(data)
+            return bracket.lower, bracket
+        bound = _without_prior(result)
+        return bound, EvidenceBracket(bound, float(model.upper_bound(data)), data.num_data)
+
+    def posterior(self, model, data):
+        posterior = model.posterior(data)
+        scales = np.asarray(posterior.scales) if model.bound.is_bound else None
+        return eqx.tree_at(lambda p: p.training, posterior, None), scales
+
+
+def _without_prior(result: FitResult) -> float:
+    """The bound that training reached on all rows: its objective holds the parameters' priors too."""
+    return result.objective - float(log_prior(result.model))
+
+
+@dataclass(frozen=True)
+class Decay:
+    """A learning rate that stays for the first half of ``steps`` and then falls along a cosine to a hundredth.
+
+    Two of the same numbers are equal: `fit` compiles a program for each that differs.
+    """
+
+    rate: float
+    steps: int
+
+    def __call__(self, step):
+        """The rate at ``step``."""
+        late = jnp.clip(2 * step / self.steps - 1, 0.0, 1.0)
+        return self.rate * (0.505 + 0.495 * jnp.cos(jnp.pi * late))
+
+
+@dataclass(frozen=True)
+class Variational(Recipe):
+    """An explicit q(u) for any likelihood: natural gradients for it, Adam for the rest; on all rows or batches."""
+
+    kernel: Kernel
+    likelihood: Likelihood
+    bound: str | Conditional | None
+    plan: Plan
+    mean: Mean
+    num_outputs: int = 1
+
+    def __post_init__(self):
+        choose_bound(self.bound, self.likelihood)
+
+    def start(self, Z):
+        return self._model(self.kernel, self.likelihood, self.mean, Z)
+
+    def extended(self, model, Z):
+        # The prior's whitened variables of further points are independent of those before: q(f) stays what it was.
+        Z = jnp.concatenate([model.Z, jnp.asarray(Z, model.Z.dtype)])
+        new: Any = self._model(model.kernel, model.likelihood, model.mean, Z)
+        m = len(model.q.mean)
+        mean, root = new.q.mean.at[:m].set(model.q.mean), new.q.root.at[:, :m, :m].set(model.q.root)
+        new = eqx.tree_at(lambda s: (s.q._mean.raw, s.q._root.raw), new, (mean, root))
+        return new if model._v is None else eqx.tree_at(lambda s: s._v, new, model._v)
+
+    def train(self, model, data, settings):
+        amount: dict[str, Any] = {"steps": self.plan.amount}
+        if self.plan.method == "minibatch":
+            amount = {"epochs": self.plan.amount, "batch_size": settings.batch_size}
+        return fit(
+            model,
+            data,
+            "natural",
+            learning_rate=Decay(settings.learning_rate, self.plan.steps),
+            tolerance=REST,
+            seed=settings.seed,
+            progress=settings.verbose > 0,
+            **amount,
+            **settings.file(len(model.Z)),
+        )
+
+    def evidence(self, result, data):
+        if self.plan.method == "full":
+            return _without_prior(result), None
+        total = 0.0
+        for start in range(0, data.num_data, _PART):
+            part = data.take(slice(start, start + _PART))
+            # Each part's bound stands for all rows, so that their mean over rows is the bound on all of them.
+            total += float(result.model.elbo(part, num_data=data.num_data)) * part.num_data / data.num_data
+        return total, None
+
+    def settled(self, result, data):
+        objective = result.trace["objective"]
+        if self.plan.method == "full" or len(objective) < self.plan.amount:
+            return bool(result.converged)
+        last = objective[-max(len(objective) // 10, 2) :]
+        return len(last) > 1 and bool(abs(last[-1] - last[0]) < _LAST_GAIN * data.num_data)
+
+    def posterior(self, model, data):
+        posterior = model.posterior()
+        if model.v is not None:
+            return posterior, np.asarray(model.v)
+        if model.bound.size > 1:
+            return posterior, None
+        left = np.asarray(posterior.residual_variance(data.X))
+        return posterior, 1 / (1 + left / np.asarray(posterior.noise_variance))
+
+    def _model(self, kernel, likelihood, mean, Z) -> SVGP:
+        own = likelihood.num_latents is not None
+        return SVGP(kernel, likelihood, Z, self.bound, mean=mean, num_latents=None if own else self.num_outputs)

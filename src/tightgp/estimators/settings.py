@@ -1,0 +1,115 @@
+"""What a user may set: every parameter of an estimator, checked before anything is computed."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.utils import check_random_state
+
+from tightgp import checks, conditionals, kernels
+from tightgp.kernels import Kernel
+
+KERNELS = {
+    "matern12": kernels.Matern12,
+    "matern32": kernels.Matern32,
+    "matern52": kernels.Matern52,
+    "squared_exponential": kernels.SquaredExponential,
+    "rational_quadratic": kernels.RationalQuadratic,
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The shared parameters of an estimator, as training takes them; ``n_inducing`` None stands for "auto"."""
+
+    n_inducing: int | None
+    method: str
+    max_iter: int | None
+    batch_size: int
+    learning_rate: float
+    max_inducing: int
+    tolerance: float
+    seed: int
+    checkpoint: Path | None
+    resume: bool
+    verbose: int
+
+    @classmethod
+    def of(cls, estimator, methods: tuple[str, ...]) -> "Settings":
+        """Check the parameters of ``estimator``, which can be trained by ``methods``."""
+        e = estimator
+        auto = isinstance(e.n_inducing, str) and e.n_inducing == "auto"
+        if isinstance(e.n_inducing, str) and not auto:
+            raise ValueError(f"n_inducing must be a whole number of at least 1 or 'auto', got {e.n_inducing!r}")
+        checks.choice("method", e.method, ("auto", *methods))
+        if e.bound is not None:
+            conditionals.named(e.bound)
+        if not isinstance(e.kernel, Kernel) and e.kernel is not None and str(e.kernel) not in KERNELS:
+            names = ", ".join(map(repr, KERNELS))
+            raise ValueError(f"kernel must be None, one of {names}, or one of tightgp.kernels; got {e.kernel!r}")
+        if e.resume not in (True, False):
+            raise ValueError(f"resume must be True or False, got {e.resume!r}")
+        folder = _folder(e.checkpoint)
+        if e.resume and folder is None:
+            raise ValueError("resume=True needs checkpoint=, the folder with the unfinished work")
+        return cls(
+            n_inducing=None if auto else checks.count("n_inducing", e.n_inducing),
+            method=e.method,
+            max_iter=None if e.max_iter is None else checks.count("max_iter", e.max_iter),
+            batch_size=checks.count("batch_size", e.batch_size),
+            learning_rate=_positive("learning_rate", e.learning_rate),
+            max_inducing=checks.count("max_inducing", e.max_inducing),
+            tolerance=_positive("tolerance", e.tolerance),
+            seed=seed_of(e.random_state),
+            checkpoint=folder,
+            resume=bool(e.resume),
+            verbose=checks.seed("verbose", int(e.verbose) if isinstance(e.verbose, bool) else e.verbose),
+        )
+
+    def file(self, size: int) -> dict[str, Any]:
+        """Where `fit` keeps its unfinished work with ``size`` inducing points, as its arguments."""
+        if self.checkpoint is None:
+            return {}
+        return {"checkpoint": self.checkpoint / f"fit-{size}.safetensors", "resume": self.resume}
+
+
+def _positive(name: str, value) -> float:
+    return float(checks.positive(name, checks.number(name, value)))
+
+
+def _folder(path) -> Path | None:
+    if path is None:
+        return None
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(f"checkpoint must be None or the name of a folder, got {type(path).__name__}")
+    if Path(path).is_file():
+        raise ValueError(f"checkpoint must be a folder, but {path} is a file")
+    return Path(path)
+
+
+def seed_of(random_state) -> int:
+    """A whole number drawn by what scikit-learn takes as a random state."""
+    try:
+        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    except ValueError as error:
+        raise ValueError(f"random_state must be a whole number, None or a numpy RandomState: {error}") from None
+
+
+def start_kernel(kernel, feature_names: tuple[str, ...]) -> Kernel:
+    """The kernel to start from: the user's own, or one with a lengthscale for each feature."""
+    count = len(feature_names)
+    if not isinstance(kernel, Kernel):
+        # Distances between standardised rows grow with √D; so does this, that they begin neither near nor far.
+        return KERNELS[kernel or "matern32"](lengthscale=np.full(count, max(1.0, 0.5 * np.sqrt(count))))
+    try:
+        jax.eval_shape(kernel, jnp.zeros((1, count)))
+    except ValueError as error:
+        shown = ", ".join(feature_names[:8]) + (", ..." if count > 8 else "")
+        raise ValueError(
+            f"kernel does not fit the {count} feature(s) that X is encoded as ({shown}): {error}"
+        ) from None
+    return kernel

@@ -1,0 +1,179 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+import tightgp as tgp
+from tests.estimators.conftest import SMALL
+
+
+def test_it_predicts(regressor, table):
+    assert regressor.score(table.X, table.y) > 0.9
+    low, high = regressor.predict_interval(table.X, level=0.95)
+    assert 0.8 < np.mean((low <= table.y) & (table.y <= high)) <= 1
+    assert regressor.noise_variance_ == pytest.approx(30**2, rel=0.8)
+    assert regressor.target_mean_ == pytest.approx(table.y.mean())
+    assert regressor.target_scale_ == pytest.approx(table.y.std())
+
+
+def test_what_is_asked_for_is_what_comes(regressor, table):
+    mean = regressor.predict(table.new)
+    assert mean.shape == (9,)
+    with_sd = regressor.predict(table.new, return_std=True)
+    with_cov = regressor.predict(table.new, return_cov=True)
+    both = regressor.predict(table.new, return_std=True, return_cov=True)
+    np.testing.assert_array_equal(both[0], mean)
+    np.testing.assert_array_equal(both[1], with_sd[1])
+    np.testing.assert_allclose(both[2], with_cov[1])
+    np.testing.assert_allclose(np.diag(both[2]), both[1] ** 2, rtol=1e-8)
+
+
+def test_noise_is_in_it_unless_it_is_left_out(regressor, table):
+    _, sd, cov = regressor.predict(table.new, return_std=True, return_cov=True)
+    _, less, less_cov = regressor.predict(table.new, return_std=True, return_cov=True, include_noise=False)
+    np.testing.assert_allclose(sd**2 - less**2, regressor.noise_variance_, rtol=1e-6)
+    np.testing.assert_allclose(cov - less_cov, regressor.noise_variance_ * np.eye(9), atol=1e-6)
+
+
+def test_answers_are_in_the_units_of_the_targets(regressor, table):
+    """Scaling and shifting the targets scales and shifts every answer."""
+    other = tgp.SparseGPRegressor(**SMALL).fit(table.X, 1000 * table.y - 7)
+    y = table.y[:9]
+    for mine, theirs in zip(
+        regressor.predict(table.new, return_std=True, return_cov=True),
+        other.predict(table.new, return_std=True, return_cov=True),
+        strict=True,
+    ):
+        factor = 1000 if mine.ndim == 1 else 1000**2
+        shift = -7 if mine is not None and np.mean(mine) > 1000 and mine.ndim == 1 else 0
+        np.testing.assert_allclose(theirs, factor * mine + shift, rtol=1e-6)
+    q = [0.1, 0.5]
+    np.testing.assert_allclose(
+        other.predict_quantile(table.new, q), 1000 * regressor.predict_quantile(table.new, q) - 7, rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        other.log_density(table.new, 1000 * y - 7), regressor.log_density(table.new, y) - np.log(1000), rtol=1e-6
+    )
+    np.testing.assert_allclose(other.sample_y(table.new, 3), 1000 * regressor.sample_y(table.new, 3) - 7, rtol=1e-6)
+    np.testing.assert_allclose(
+        other.predict_cdf(table.new, 1000 * y - 7), regressor.predict_cdf(table.new, y), rtol=1e-6
+    )
+    assert other.noise_variance_ == pytest.approx(1000**2 * regressor.noise_variance_)
+    assert other.objective_ == pytest.approx(regressor.objective_, rel=1e-6)
+
+
+def test_the_density_integrates_to_one_and_is_the_normal_one(regressor, table):
+    mean, sd = regressor.predict(table.new[:1], return_std=True)
+    y = np.linspace(mean[0] - 9 * sd[0], mean[0] + 9 * sd[0], 400)
+    density = np.exp(regressor.log_density(np.repeat(table.new[:1], 400, axis=0), y))
+    assert np.trapezoid(density, y) == pytest.approx(1, abs=1e-9)
+    np.testing.assert_allclose(density, stats.norm.pdf(y, mean, sd), rtol=1e-7)
+
+
+def test_quantiles_and_probabilities_are_inverse(regressor, table):
+    q = [0.025, 0.3, 0.5, 0.975]
+    y = regressor.predict_quantile(table.new, q)
+    assert y.shape == (9, 4)
+    for i, level in enumerate(q):
+        np.testing.assert_allclose(regressor.predict_cdf(table.new, y[:, i]), level, rtol=1e-9)
+    np.testing.assert_array_equal(regressor.predict_quantile(table.new, 0.3), y[:, 1])
+    np.testing.assert_allclose(y[:, 2], regressor.predict(table.new))
+    np.testing.assert_array_equal(np.stack(regressor.predict_interval(table.new, 0.95), axis=1), y[:, [0, 3]])
+    assert regressor.predict_cdf(table.new, 0.0).shape == (9,)
+
+
+def test_draws_have_the_moments_of_the_predictions(regressor, table):
+    draws = regressor.sample_y(table.new, 4000, random_state=3)
+    assert draws.shape == (9, 4000)
+    mean, cov = regressor.predict(table.new, return_cov=True)
+    sd = np.sqrt(np.diag(cov))
+    assert np.all(np.abs(draws.mean(axis=1) - mean) < 5 * sd / np.sqrt(4000))
+    np.testing.assert_allclose(np.cov(draws) / np.outer(sd, sd), cov / np.outer(sd, sd), atol=0.1)
+    np.testing.assert_array_equal(draws, regressor.sample_y(table.new, 4000, random_state=3))
+    assert not np.array_equal(draws, regressor.sample_y(table.new, 4000, random_state=4))
+
+
+def test_what_is_remembered(regressor, table):
+    assert regressor.n_inducing_ == 8
+    assert regressor.training_.startswith("Collapsed bound by at most 50 iterations of L-BFGS: 40 rows × 8²")
+    assert regressor.objective_ == regressor.evidence_bracket_.lower <= regressor.evidence_bracket_.upper
+    data = tgp.Dataset(regressor.encoding_.transform(table.X), (table.y - table.y.mean()) / table.y.std())
+    assert regressor.objective_ == pytest.approx(float(regressor.model_.elbo(data)), rel=1e-9)
+    assert regressor.trace_["objective"][-1] == pytest.approx(regressor.objective_)
+    assert 1 <= regressor.n_iter_ == len(regressor.trace_["objective"]) - 1 <= 50
+    assert regressor.posterior_.training is None
+    np.testing.assert_allclose(regressor.scales_, np.asarray(regressor.model_.posterior(data).scales))
+    assert [entry["n_inducing"] for entry in regressor.inducing_path_] == [8]
+    assert regressor.inducing_path_[0]["bound"] == regressor.objective_
+    assert regressor.inducing_message_ == "n_inducing=8 as asked for"
+    scales = np.asarray(regressor.model_.kernel.length_scales(2))
+    assert regressor.relevance_ == pytest.approx({"x0": 1 / scales[0], "x1": 1 / scales[1]})
+    assert regressor.seconds_ > 0
+
+
+@pytest.fixture(scope="module")
+def batched(table):
+    return tgp.SparseGPRegressor(n_inducing=8, method="minibatch", batch_size=16, max_iter=60).fit(table.X, table.y)
+
+
+def test_minibatches_come_to_much_the_same(batched, regressor, table):
+    assert batched.score(table.X, table.y) > 0.9
+    assert np.corrcoef(batched.predict(table.new), regressor.predict(table.new))[0, 1] > 0.97
+    said = "Natural gradients and Adam, 60 passes through minibatches of at most 16 rows (180 steps)"
+    assert batched.training_ == f"{said}: asked for by method='minibatch'."
+    assert batched.evidence_bracket_ is None
+    assert batched.n_iter_ == 60
+
+
+def test_with_minibatches_bound_and_scales_are_of_all_rows(batched, table):
+    data = tgp.Dataset(batched.encoding_.transform(table.X), (table.y - table.y.mean()) / table.y.std())
+    assert batched.objective_ == pytest.approx(float(batched.model_.elbo(data)), rel=1e-9)
+    left = np.asarray(batched.posterior_.residual_variance(data.X))
+    noise = batched.noise_variance_ / batched.target_scale_**2
+    np.testing.assert_allclose(batched.scales_, 1 / (1 + left / noise))
+
+
+@pytest.mark.parametrize("method", ["collapsed", "minibatch"])
+def test_several_outputs(table, method):
+    Y = np.stack([table.y, -2 * table.y + 1, np.full(40, 3.0)], axis=1)
+    model = tgp.SparseGPRegressor(n_inducing=8, max_iter=20, method=method, batch_size=20).fit(table.X, Y)
+    mean, sd, cov = model.predict(table.new, return_std=True, return_cov=True)
+    assert mean.shape == sd.shape == (9, 3)
+    assert cov.shape == (9, 9, 3)
+    np.testing.assert_allclose(mean[:, 1], 1 - 2 * mean[:, 0], rtol=1e-6)
+    np.testing.assert_allclose(sd[:, 1], 2 * sd[:, 0], rtol=1e-6)
+    np.testing.assert_allclose(mean[:, 2], 3, atol=1e-6)
+    np.testing.assert_allclose(np.diagonal(cov), (sd**2).T, rtol=1e-6)
+    assert model.predict_quantile(table.new, [0.1, 0.9]).shape == (9, 3, 2)
+    assert model.predict_quantile(table.new, 0.1).shape == (9, 3)
+    assert model.predict_cdf(table.new, mean) == pytest.approx(np.full((9, 3), 0.5))
+    expected = stats.norm.logpdf(Y[:9], mean, sd)
+    np.testing.assert_allclose(model.log_density(table.new, Y[:9]), expected, rtol=1e-6)
+    assert model.sample_y(table.new, 5).shape == (9, 3, 5)
+    assert np.shape(model.noise_variance_) == np.shape(model.target_scale_) == (3,)
+
+
+def test_constant_targets(table):
+    model = tgp.SparseGPRegressor(**SMALL).fit(table.X, np.full(40, 1e9))
+    np.testing.assert_allclose(model.predict(table.new), 1e9)
+    assert model.target_scale_ == 1
+
+
+@pytest.mark.parametrize("bound", ["standard", "block", tgp.PowerEP(0.5)])
+def test_bounds(table, bound):
+    model = tgp.SparseGPRegressor(n_inducing=8, max_iter=5, bound=bound).fit(table.X, table.y)
+    assert model.model_.bound.name == getattr(bound, "name", bound)
+    assert (model.scales_ is None) == isinstance(bound, tgp.Conditional)
+    assert model.evidence_bracket_.lower <= model.evidence_bracket_.upper
+
+
+def test_questions_that_make_no_sense(regressor, table):
+    with pytest.raises(ValueError, match="q must be a number between 0 and 1"):
+        regressor.predict_quantile(table.new, [0.1, 1.0])
+    with pytest.raises(ValueError, match=r"level must lie between 0 and 1, such as 0\.95; got 95"):
+        regressor.predict_interval(table.new, 95)
+    with pytest.raises(ValueError, match=r"y must have shape \(9,\), like the predictions at X; got \(40,\)"):
+        regressor.log_density(table.new, table.y)
+    with pytest.raises(ValueError, match="y has NaN"):
+        regressor.predict_cdf(table.new, np.nan)
+    with pytest.raises(ValueError, match="n_samples must be a whole number"):
+        regressor.sample_y(table.new, 0)

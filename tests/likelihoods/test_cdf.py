@@ -1,0 +1,131 @@
+"""Distribution functions of counts: given f, under a Gaussian f, and their quantiles."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from tightgp import likelihoods as L
+
+LIKELIHOODS = {
+    "poisson": L.Poisson(),
+    "a little dispersed": L.NegativeBinomial(0.02),
+    "dispersed": L.NegativeBinomial(0.8),
+    "almost poisson": L.NegativeBinomial(2e-6),
+}
+every = pytest.mark.parametrize("lik", LIKELIHOODS.values(), ids=LIKELIHOODS.keys())
+
+
+def frozen(lik, f):
+    """The distribution of counts given f, by SciPy."""
+    if isinstance(lik, L.Poisson):
+        return stats.poisson(np.exp(f))
+    size = 1 / float(lik.dispersion)
+    return stats.nbinom(size, 1 / (1 + np.exp(f) / size))
+
+
+@every
+def test_given_f_it_is_scipys(lik):
+    F = np.array([-8.0, -1.0, 0.0, 2.0, 7.0, 11.0])[:, None]
+    for y in (0, 1, 6, 900, 60_000):
+        got = lik.cdf(F, np.full((6, 1), float(y)))
+        np.testing.assert_allclose(got, frozen(lik, F).cdf(y), rtol=1e-9, atol=1e-13)
+
+
+@every
+def test_between_whole_numbers_nothing_happens_and_below_zero_there_is_nothing(lik):
+    F = np.array([[0.3], [0.3], [0.3], [1000.0]])
+    y = np.array([[2.0], [2.7], [-0.5], [5.0]])
+    got = lik.cdf(F, y)
+    assert got[0] == got[1] > 0
+    assert got[2] == got[3] == 0
+    for mean in (F, F - 40):
+        got = lik.predictive_cdf(mean, 0.2 + 0 * F, y)
+        assert got[0] == got[1] > 0
+        assert got[2] == got[3] == 0
+
+
+@every
+def test_outside_its_fall_the_cdf_is_one_and_zero(lik):
+    y = np.array([0.0, 1.0, 10.0, 1e3, 1e6])[:, None]
+    low, high = lik.fall(y)
+    np.testing.assert_allclose(lik.cdf(low, y), 1, rtol=1e-14)
+    np.testing.assert_allclose(lik.cdf(high, y), 0, atol=1e-14)
+
+
+@every
+@pytest.mark.parametrize("sd", [1e-5, 0.02, 0.4, 2.0])
+def test_under_a_gaussian_it_is_the_integral(lik, sd):
+    """Also where the likelihood is far narrower than the Gaussian, and the other way round."""
+    z = np.linspace(-9, 9, 20_001)
+    for y in (0.0, 3.0, 2000.0):
+        for shift in (-1.5, 0.0, 1.0):
+            mean = np.log(y + 1) + shift * np.sqrt(sd**2 + 1 / (y + 1))
+            expected = np.trapezoid(stats.norm.pdf(z) * frozen(lik, mean + sd * z).cdf(y), z)
+            got = lik.predictive_cdf(np.array([[mean]]), np.array([[sd**2]]), np.array([[y]]))
+            np.testing.assert_allclose(got, expected, atol=1e-8)
+
+
+def test_it_is_a_limit_of_draws(rng):
+    mean, var, dispersion = np.log(3000.0), 0.5, 0.1
+    f = mean + np.sqrt(var) * rng.normal(size=400_000)
+    for lik, draws in (
+        (L.Poisson(), rng.poisson(np.exp(f))),
+        (L.NegativeBinomial(dispersion), rng.poisson(np.exp(f) * rng.gamma(1 / dispersion, dispersion, size=f.size))),
+    ):
+        y = np.quantile(draws, [0.01, 0.3, 0.5, 0.9, 0.999]).round()
+        got = lik.predictive_cdf(np.full((5, 1), mean), np.full((5, 1), var), y[:, None])[:, 0]
+        expected = np.mean(draws <= y[:, None], axis=1)
+        assert np.all(np.abs(got - expected) < 5 * np.sqrt(expected * (1 - expected) / f.size))
+
+
+def test_it_is_no_staircase_where_rates_are_large_and_f_is_wide():
+    y = np.arange(90_000.0, 110_000.0, 100)[:, None]
+    got = L.Poisson().predictive_cdf(np.full(y.shape, np.log(1e5)), np.full(y.shape, 1.0), y)[:, 0]
+    steps = np.diff(got)
+    assert np.all(steps > 0)
+    assert np.max(np.abs(np.diff(steps))) < 0.01 * np.max(steps)
+
+
+def test_many_rows_go_by_parts(rng):
+    mean, y = rng.normal(size=(20_000, 1)), rng.poisson(2.0, size=(20_000, 1)).astype(float)
+    whole = L.Poisson().predictive_cdf(mean, 0 * mean + 0.1, y)
+    some = [0, 8191, 8192, 19_999]
+    np.testing.assert_array_equal(whole[some], L.Poisson().predictive_cdf(mean[some], 0 * mean[some] + 0.1, y[some]))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    dispersion=st.sampled_from([None, 1e-3, 0.3, 2.0]),
+    mean=st.floats(-4, 11),
+    sd=st.floats(1e-4, 1.5),
+    q=st.floats(1e-6, 1 - 1e-6),
+)
+def test_a_quantile_is_the_first_count_that_reaches_its_level(dispersion, mean, sd, q):
+    lik = L.Poisson() if dispersion is None else L.NegativeBinomial(dispersion)
+    mean, var = np.array([[mean], [mean - 1]]), np.full((2, 1), sd**2)
+    count = lik.predictive_quantile(mean, var, q)
+    assert np.all(count == np.floor(count))
+    assert np.all(lik.predictive_cdf(mean, var, count) >= q)
+    assert np.all(lik.predictive_cdf(mean, var, count - 1) < q)
+
+
+def test_quantiles_of_several_outputs_with_their_own_dispersions():
+    lik = L.NegativeBinomial([0.1, 1.5])
+    mean, var = np.array([[1.0, 6.0], [5.0, 0.0], [2.0, 2.0]]), np.full((3, 2), 0.3)
+    got = lik.predictive_quantile(mean, var, 0.8)
+    for i, dispersion in enumerate((0.1, 1.5)):
+        alone = L.NegativeBinomial(dispersion).predictive_quantile(mean[:, i : i + 1], var[:, :1], 0.8)
+        np.testing.assert_array_equal(got[:, i], alone[:, 0])
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError, match="Bernoulli has no cdf"):
+        L.Bernoulli().predictive_cdf(np.zeros((1, 1)), np.ones((1, 1)), np.zeros((1, 1)))
+    with pytest.raises(ValueError, match="Bernoulli has no cdf"):
+        L.Bernoulli().cdf(np.zeros((1, 1)), np.zeros((1, 1)))
+    for q in (0.0, 1.0, -0.1, np.nan):
+        with pytest.raises(ValueError, match="q must"):
+            L.Poisson().predictive_quantile(np.zeros((1, 1)), np.ones((1, 1)), q)
+    assert L.Poisson().predictive_quantile(np.array([[60.0]]), np.array([[1.0]]), 0.5) == 2.0**53
