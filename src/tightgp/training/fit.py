@@ -1,8 +1,10 @@
 """`fit`: one function from a model and data to a trained model and an account of how it went."""
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -14,6 +16,7 @@ from tightgp.data import Batches, Dataset
 from tightgp.diagnosis import NumericalError
 from tightgp.models.base import Minibatched
 from tightgp.training import adam, lbfgs, sources, stochastic
+from tightgp.training.checkpoint import Checkpoint, Section, fingerprint, origin
 from tightgp.training.outcome import Outcome, Stop
 from tightgp.training.problem import Problem
 from tightgp.training.progress import ProgressBar
@@ -41,6 +44,9 @@ def fit(
     seed: int = 0,
     progress: bool = True,
     callback=None,
+    checkpoint: str | os.PathLike | None = None,
+    checkpoint_seconds: float = 60.0,
+    resume: bool = False,
 ) -> FitResult:
     """Maximise ``model``'s objective on ``data``.
 
@@ -67,6 +73,14 @@ def fit(
         progress: show a bar, where standard error is a terminal.
         callback: called as ``callback(step, row)`` with a step's scalars, after each L-BFGS iteration, after
             every 50 full-batch steps, and after each epoch; returning True ends training.
+        checkpoint: a file that keeps where training stands: written every ``checkpoint_seconds``, when training
+            ends, and on Ctrl-C; always whole, so that the process may be killed at any moment.
+            With "lbfgs" it keeps the gradient of every evaluation: as many numbers as there are parameters. `Batches`
+            must come in the same order again.
+        checkpoint_seconds: how long to wait between two writings.
+        resume: go on from ``checkpoint`` where it exists, to the same numbers that training without the break
+            would have reached. ``steps``, ``epochs``, ``patience``, ``tolerance`` and ``restarts`` may differ from
+            before.
 
     Returns:
         A `FitResult`. With minibatches its trace has one row an epoch, means over the epoch's steps. Ctrl-C ends
@@ -75,31 +89,43 @@ def fit(
     method = method or ("lbfgs" if batch_size is None else "adam")
     _check(model, method, steps, learning_rate, natural_rate, tolerance, restarts, seed, callback)
     _check_minibatches(model, data, method, batch_size, epochs, validation, patience, stream, restarts)
+    _check_checkpoint(checkpoint, checkpoint_seconds, resume)
     if natural_rate is None and method == "natural":
         natural_rate = model.natural_rate if batch_size is None else min(0.1, model.natural_rate)
     began = time.perf_counter()
     settings = Settings.of(learning_rate, natural_rate if method == "natural" else None)
+    way: dict[str, Any] = {"method": method, "batch_size": batch_size, "seed": int(seed)}
+    way["learning_rate"] = _described(learning_rate)
+    way["natural_rate"] = None if natural_rate is None else float(natural_rate)
+    given = model
     if batch_size is None:
         model, rows = model.prepare(data)
         job: Any = _FullBatch(method, steps, settings, tolerance)
     else:
         source = sources.choose(model, data, batch_size, seed, stream)
+        way["source"] = type(source).__name__
+        way["validation"] = None if validation is None else fingerprint(validation)
         model = model.for_targets((data.first() if isinstance(data, Batches) else data).vector)
         held_out = None if validation is None else _held_out(model, validation)
         rows = source.sample()
         epochs = epochs or -(-steps // source.steps)
         job = _Minibatch(source, epochs, settings, held_out, patience)
+    kept = None
+    if checkpoint is not None:
+        kept = Checkpoint(Path(checkpoint), checkpoint_seconds, resume, origin(given, data, way))
     runs: list[tuple[Outcome, Problem]] = []
     for start in range(restarts + 1):
         problem = Problem(model if start == 0 else _another(model, seed, start, rows), rows)
         outcome = Outcome(problem.start)
         runs.append((outcome, problem))
-        _run(job, problem, outcome, progress, callback)
+        _run(job, problem, outcome, progress, callback, Section(None) if kept is None else kept.section(start))
         if outcome.ended:
             break
     best, problem = max(runs, key=lambda run: run[0].objective)
     if best.objective == -np.inf and best.ended:
         best.offer(best.best, float(problem.evaluate(problem.start)[0]))
+    if best.ended and not len(best.trace):
+        best.trace.add({"objective": best.objective})
     if not np.isfinite(best.objective):
         raise NumericalError(f"{best.message}\n{model.explain(rows)}" if batch_size else model.explain(rows))
     last, _ = runs[-1]
@@ -131,11 +157,11 @@ class _FullBatch:
     def length(self) -> int:
         return self.steps
 
-    def __call__(self, problem: Problem, outcome: Outcome, report) -> None:
+    def __call__(self, problem: Problem, outcome: Outcome, report, section: Section) -> None:
         if self.method == "lbfgs":
-            lbfgs.maximise(problem, outcome, self.steps, self.tolerance, report)
+            lbfgs.maximise(problem, outcome, self.steps, self.tolerance, report, section)
         else:
-            adam.maximise(problem, outcome, self.steps, self.settings, self.tolerance, report)
+            adam.maximise(problem, outcome, self.steps, self.settings, self.tolerance, report, section)
 
 
 @dataclass(frozen=True)
@@ -154,9 +180,9 @@ class _Minibatch:
     def length(self) -> int:
         return self.epochs
 
-    def __call__(self, problem: Problem, outcome: Outcome, report) -> None:
+    def __call__(self, problem: Problem, outcome: Outcome, report, section: Section) -> None:
         stochastic.maximise(
-            problem, outcome, self.source, self.epochs, self.settings, self.validation, self.patience, report
+            problem, outcome, self.source, self.epochs, self.settings, self.validation, self.patience, report, section
         )
 
 
@@ -205,6 +231,16 @@ def _check_minibatches(model, data, method, batch_size, epochs, validation, pati
         raise ValueError("restarts go with full-batch training: minibatch objectives are too noisy to choose by")
 
 
+def _check_checkpoint(checkpoint, seconds, resume) -> None:
+    if checkpoint is not None and not isinstance(checkpoint, str | os.PathLike):
+        raise ValueError(f"checkpoint must be the name of a file, got {type(checkpoint).__name__}")
+    checks.not_negative("checkpoint_seconds", checks.number("checkpoint_seconds", seconds))
+    if resume not in (True, False):
+        raise ValueError(f"resume must be True or False, got {resume!r}")
+    if resume and checkpoint is None:
+        raise ValueError("resume=True needs checkpoint=, the file to go on from")
+
+
 def _check_rate(learning_rate) -> None:
     first = learning_rate
     if callable(learning_rate):
@@ -216,6 +252,13 @@ def _check_rate(learning_rate) -> None:
                 f"optax.schedules (use jnp.where instead of if); it raised {type(error).__name__}"
             ) from error
     checks.positive("learning_rate", checks.number("learning_rate", first))
+
+
+def _described(learning_rate):
+    """What tells a learning rate from another: the number, or a schedule's numbers at some steps."""
+    if not callable(learning_rate):
+        return float(learning_rate)
+    return [float(learning_rate(step)) for step in (0, 1, 10, 100, 1000, 10_000)]
 
 
 def _kind(model) -> str:
@@ -237,17 +280,30 @@ def _another(model, seed: int, start: int, rows):
     return model.random_start(jax.random.fold_in(jax.random.key(seed), start), rows)
 
 
-def _run(job, problem, outcome, progress, callback) -> None:
+class _Report:
+    """What optimisers call to be seen and, after each step worth it, to be stopped."""
+
+    def __init__(self, bar: ProgressBar, callback):
+        self._bar, self._callback, self._state = bar, callback, "running"
+
+    def __call__(self, step: int, row: dict[str, float], state: str) -> None:
+        self._state = state
+        self._bar.update(step, state)
+        if self._callback is not None and self._callback(step, row):
+            raise Stop
+
+    def within(self, step: float) -> None:
+        """Move on between two steps."""
+        self._bar.update(step, self._state)
+
+
+def _run(job, problem, outcome, progress, callback, section: Section) -> None:
     with ProgressBar(job.length, progress, job.unit) as bar:
-
-        def report(step, row, state):
-            bar.update(step, state)
-            if callback is not None and callback(step, row):
-                raise Stop
-
         try:
-            job(problem, outcome, report)
+            job(problem, outcome, _Report(bar, callback), section)
         except KeyboardInterrupt:
             outcome.end("interrupted")
         except Stop:
             outcome.end("stopped by the callback")
+        finally:
+            section.flush()

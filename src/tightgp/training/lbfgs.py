@@ -1,7 +1,12 @@
 """L-BFGS-B, by SciPy."""
 
+import hashlib
+from typing import Any, NamedTuple
+
+import numpy as np
 from scipy.optimize import minimize
 
+from tightgp.training.checkpoint import Section
 from tightgp.training.outcome import Outcome
 from tightgp.training.problem import Problem
 
@@ -10,31 +15,90 @@ class NotFiniteAtStart(Exception):
     """The objective is not finite where training would begin."""
 
 
-def maximise(problem: Problem, outcome: Outcome, steps: int, tolerance: float, report) -> None:
+class _Evaluation(NamedTuple):
+    """The objective at one point: its value, its gradient as a vector, the scalars to follow, whether all is finite."""
+
+    value: float
+    gradient: np.ndarray
+    followed: dict[str, float]
+    finite: bool
+
+
+class _Evaluations:
+    """Evaluates, and remembers where a checkpoint is kept.
+
+    L-BFGS-B's own state is SciPy's and cannot be stored. But it always goes the same way, so it is led again
+    through the evaluations that were stored, without computing any, to where it was.
+    """
+
+    def __init__(self, problem: Problem, section: Section):
+        self._problem, self._section = problem, section
+        self._points: list[int] = []
+        self._known: list[_Evaluation] = []
+        self._asked = 0
+        if section.stored is not None:
+            s = section.stored
+            rows = zip(*s["followed"].values(), strict=True)
+            columns = zip(s["values"].tolist(), s["gradients"], rows, s["finite"].tolist(), strict=True)
+            self._points = s["points"].tolist()
+            self._known = [_Evaluation(v, g, dict(zip(s["followed"], f, strict=True)), ok) for v, g, f, ok in columns]
+
+    def __call__(self, x: np.ndarray) -> _Evaluation:
+        number, point = self._asked, _mark(x)
+        self._asked += 1
+        if number < len(self._known):
+            if self._points[number] == point:
+                return self._known[number]
+            del self._points[number:], self._known[number:]  # another machine rounds otherwise: go on from here
+        value, gradient, followed, finite = self._problem.evaluate(self._problem.from_vector(x))
+        scalars = {name: float(number) for name, number in followed.items()}
+        new = _Evaluation(float(value), self._problem.gradient_vector(gradient), scalars, bool(finite))
+        if self._section.kept:
+            self._points.append(point)
+            self._known.append(new)
+            self._section.offer_later(self._state)
+        return new
+
+    def _state(self) -> dict[str, Any]:
+        known = self._known
+        return {
+            "points": np.array(self._points[: len(known)], np.uint64),
+            "values": np.array([e.value for e in known]),
+            "gradients": np.stack([e.gradient for e in known]),
+            "finite": np.array([e.finite for e in known]),
+            "followed": {name: np.array([e.followed[name] for e in known]) for name in known[0].followed},
+        }
+
+
+def _mark(x: np.ndarray) -> int:
+    return int.from_bytes(hashlib.blake2b(x.tobytes(), digest_size=8).digest(), "little")
+
+
+def maximise(problem: Problem, outcome: Outcome, steps: int, tolerance: float, report, section: Section) -> None:
     """Run L-BFGS-B for at most ``steps`` iterations, or until the relative gain falls under ``tolerance``.
 
     A point where the objective is not finite is rejected: the line search is told that the function rises
     steeply there, away from the best point, and turns back.
     """
     recent: dict[float, dict] = {}
+    evaluate = _Evaluations(problem, section)
 
     def negated(x):
-        point = problem.from_vector(x)
-        value, gradient, followed, finite = problem.evaluate(point)
+        value, gradient, followed, finite = evaluate(x)
         outcome.evaluations += 1
-        if not bool(finite):
+        if not finite:
             if not len(outcome.trace):
                 raise NotFiniteAtStart
             outcome.rejected += 1
             away = x - problem.to_vector(outcome.best)
             steep = 1e3 * (1 + abs(outcome.objective)) / max(float(away @ away), 1e-300)
             return -outcome.objective + 0.5 * steep * float(away @ away), steep * away
-        value = float(value)
-        outcome.offer(point, value)
-        recent[value] = {name: float(number) for name, number in followed.items()}
+        if value > outcome.objective:
+            outcome.offer(problem.from_vector(x), value)
+        recent[value] = followed
         if not len(outcome.trace):
-            outcome.trace.add({"objective": value, **recent[value], "rejected": 0})
-        return -value, -problem.gradient_vector(gradient)
+            outcome.trace.add({"objective": value, **followed, "rejected": 0})
+        return -value, -gradient
 
     def accepted(intermediate_result):
         value = -float(intermediate_result.fun)

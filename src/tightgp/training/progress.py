@@ -31,6 +31,6 @@ class ProgressBar:
     def __exit__(self, *_):
         self._bar.stop()
 
-    def update(self, completed: int, state: str) -> None:
+    def update(self, completed: float, state: str) -> None:
         """Show how far it is."""
         self._bar.update(self._task, completed=completed, state=state)

@@ -52,6 +52,10 @@ class TraceBuilder:
         for name, values in columns.items():
             self._columns.setdefault(name, []).extend(np.asarray(values, float).tolist())
 
+    def restore(self, columns: dict[str, Any]) -> None:
+        """Begin with what a checkpoint holds."""
+        self._columns = {name: np.asarray(values, float).tolist() for name, values in columns.items()}
+
     def __len__(self) -> int:
         return len(next(iter(self._columns.values()), []))
 

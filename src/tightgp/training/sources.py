@@ -15,6 +15,8 @@ import numpy as np
 
 from tightgp.data import Batch, Batches
 
+#: A segment of resident batches has at most so many steps: after each one an interruption is heard.
+_SEGMENT_STEPS = 500
 #: A segment of streamed batches holds about this many bytes.
 _SEGMENT_BYTES = 16 << 20
 #: Segments made ahead of the one in use.
@@ -38,8 +40,8 @@ def _keys(seed: int, epoch: int, steps: int):
     return jax.random.split(jax.random.fold_in(jax.random.key(seed), epoch), steps)
 
 
-class Resident:
-    """Rows that are on the device: an epoch is one program that gathers its batches there."""
+class _Shuffled:
+    """Rows of which each epoch is a new order, so that nothing is carried from one to the next."""
 
     def __init__(self, rows: Batch, batch_size: int, seed: int):
         self.rows, self.seed = rows, seed
@@ -47,25 +49,33 @@ class Resident:
         self.batch_size = min(batch_size, self.num_data)
         self.steps = math.ceil(self.num_data / self.batch_size)
 
+    def carried(self) -> None:
+        """What the next epoch begins with."""
+
+    def carry(self, carried: None) -> None:
+        """Begin the next epoch with this."""
+
+
+class Resident(_Shuffled):
+    """Rows that are on the device: a program gathers its batches there, for all steps of an epoch or a part of it."""
+
     def epoch(self, number: int) -> Iterator[tuple]:
         """What a program scans over, and the resident rows."""
         index, weight = plan(self.num_data, self.batch_size, self.seed, number)
-        weights = jnp.asarray(weight, self.rows.X.dtype)
-        yield (jnp.asarray(index, jnp.int32), weights, _keys(self.seed, number, self.steps)), self.rows
+        keys = _keys(self.seed, number, self.steps)
+        length = math.ceil(self.steps / math.ceil(self.steps / _SEGMENT_STEPS))
+        for start in range(0, self.steps, length):
+            part = slice(start, start + length)
+            weights = jnp.asarray(weight[part], self.rows.X.dtype)
+            yield (jnp.asarray(index[part], jnp.int32), weights, keys[part]), self.rows
 
     def sample(self) -> Batch:
         """Rows to look at where something goes wrong."""
         return self.rows
 
 
-class Streamed:
+class Streamed(_Shuffled):
     """Rows that stay on the host, also in a memory-mapped file: batches are gathered there and sent ahead."""
-
-    def __init__(self, rows: Batch, batch_size: int, seed: int):
-        self.rows, self.seed = rows, seed
-        self.num_data = rows.X.shape[0]
-        self.batch_size = min(batch_size, self.num_data)
-        self.steps = math.ceil(self.num_data / self.batch_size)
 
     def epoch(self, number: int) -> Iterator[tuple]:
         """Segments of stacked batches."""
@@ -96,6 +106,17 @@ class Iterated:
         self.num_data, self.batch_size = batches.num_data, min(batch_size, batches.num_data)
         self.steps = self.num_data // self.batch_size
         self._left: list[Batch] = []
+
+    def carried(self) -> dict | None:
+        """The rows left over, with which the next epoch begins."""
+        if not self._left:
+            return None
+        rows = _joined(self._left)
+        return {"X": rows.X, "y": rows.y, "known": rows.known, "weight": rows.weight}
+
+    def carry(self, carried: dict | None) -> None:
+        """Begin the next epoch with these rows."""
+        self._left = [] if carried is None else [Batch(**carried, key=jax.random.key(0))]
 
     def epoch(self, number: int) -> Iterator[tuple]:
         """Segments of one batch."""

@@ -1,5 +1,6 @@
 """Minibatch training: each epoch compiled, reshuffled, and scored on held-out rows where there are some."""
 
+import itertools
 import time
 from typing import Any
 
@@ -9,14 +10,23 @@ import jax.numpy as jnp
 import numpy as np
 
 from tightgp.data import Batch
-from tightgp.training import stepping
+from tightgp.training import checkpoint, stepping
+from tightgp.training.checkpoint import Section
 from tightgp.training.outcome import Outcome
 from tightgp.training.problem import Problem
 from tightgp.training.stepping import Settings
 
 
 def maximise(
-    problem: Problem, outcome: Outcome, source, epochs: int, settings: Settings, validation, patience: int, report
+    problem: Problem,
+    outcome: Outcome,
+    source,
+    epochs: int,
+    settings: Settings,
+    validation,
+    patience: int,
+    report,
+    section: Section,
 ) -> None:
     """Go through the data ``epochs`` times.
 
@@ -25,13 +35,44 @@ def maximise(
     """
     state = stepping.begin(problem.start, settings)
     best, waited = -np.inf, 0
-    totals: dict[str, Any]
-    for number in range(epochs):
-        began, totals = time.perf_counter(), {}
+    number, done = 0, 0
+    totals: dict[str, Any] = {}
+    if section.stored is not None:
+        s = section.stored
+        state, totals = checkpoint.like(state, s["state"]), s["totals"]
+        number, done, best, waited = s["epoch"], s["segments"], s["best"], s["waited"]
+        outcome.evaluations, outcome.rejected = s["evaluations"], int(state.rejected)
+        outcome.trace.restore(s["trace"])
+        if s["objective"] > -np.inf:
+            outcome.replace(checkpoint.like(problem.start, s["point"]), s["objective"])
+        source.carry(s["carried"])
+
+    def keep(carried) -> None:
+        section.offer(
+            {
+                "epoch": number,
+                "segments": done,
+                "state": checkpoint.leaves(state),
+                "totals": totals,
+                "best": best,
+                "waited": waited,
+                "carried": carried,
+                "point": checkpoint.leaves(outcome.best),
+                "objective": outcome.objective,
+                "evaluations": outcome.evaluations,
+                "trace": outcome.trace.arrays(),
+            }
+        )
+
+    while number < epochs and waited < patience:
+        began, taken, carried = time.perf_counter(), 0, source.carried()
         try:
-            for batches, resident in source.epoch(number):
+            for batches, resident in itertools.islice(source.epoch(number), done, None):
                 state, sums = _run(state, problem.fixed, batches, resident, settings)
                 totals = jax.tree.map(jnp.add, totals, sums) if totals else sums
+                done, taken = done + 1, taken + len(jax.tree.leaves(batches)[0])
+                report.within(number + taken / source.steps)
+                keep(carried)
         except KeyboardInterrupt:
             if totals and validation is None:  # an epoch may be days: what it brought is kept
                 outcome.evaluations += int(totals["steps"])
@@ -40,9 +81,10 @@ def maximise(
         row = _means(totals)
         outcome.evaluations += int(totals["steps"])
         outcome.rejected = int(state.rejected)
-        speed = int(totals["steps"]) / (time.perf_counter() - began)
+        speed = taken / (time.perf_counter() - began)
+        number, done, totals = number + 1, 0, {}
         if not np.isfinite(row["objective"]):
-            outcome.message = f"the objective was not finite at any step of epoch {number + 1}"
+            outcome.message = f"the objective was not finite at any step of epoch {number}"
             return
         score = None
         if validation is not None:
@@ -52,21 +94,22 @@ def maximise(
         if waited == 0:
             best = score if score is not None else best
             outcome.replace(_firm(state), row["objective"])
+        keep(source.carried())
         seen = "" if score is None else f", validation {score:.4f}"
-        report(number + 1, row, f"ELBO {row['objective']:.6g}{seen}, {speed:.3g} steps/s")
-        if score is not None and waited >= patience:
-            outcome.converged = True
-            outcome.message = (
-                f"validation has not improved for {patience} epochs; stopped after {number + 1}, "
-                f"the best was epoch {number + 1 - waited}"
-            )
-            return
+        report(number, row, f"ELBO {row['objective']:.6g}{seen}, {speed:.3g} steps/s")
+    if waited >= patience:
+        outcome.converged = True
+        outcome.message = (
+            f"validation has not improved for {patience} epochs; stopped after {number}, "
+            f"the best was epoch {number - waited}"
+        )
+        return
     last = outcome.trace.arrays()["objective"][-max(epochs // 10, 2) :]
-    outcome.message = f"took all {epochs} epochs; the last {len(last)} gained {last[-1] - last[0]:.3g} nats"
+    outcome.message = f"took all {number} epochs; the last {len(last)} gained {last[-1] - last[0]:.3g} nats"
     if outcome.rejected:
         outcome.message += f"; {outcome.rejected} of {outcome.evaluations} steps were not finite"
     if validation is not None:
-        outcome.message += f"; kept epoch {epochs - waited}, the best on validation"
+        outcome.message += f"; kept epoch {number - waited}, the best on validation"
 
 
 def _firm(state):

@@ -1,0 +1,144 @@
+"""Checkpoints: where training stands, written to a file every so often, so that it can go on after its process died."""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tightgp import modelfile, structure
+from tightgp.data import Batches, Dataset
+
+_PART_BYTES = 64 << 20
+
+
+class Checkpoint:
+    """A file with one section for each start of a fit; what it belongs to is checked before anything of it is used."""
+
+    def __init__(self, path: Path, seconds: float, resume: bool, origin: dict[str, Any]):
+        self._path, self._seconds, self._origin = path, seconds, origin
+        self._sections: dict[str, Any] = {}
+        self._written = time.monotonic()
+        if not path.exists():
+            self._write()  # a place that cannot be written says so now
+        elif not resume:
+            raise ValueError(
+                f"checkpoint {path} is there already; pass resume=True to go on from it, or remove it to start anew"
+            )
+        else:
+            stored = modelfile.read(path, "checkpoint")
+            _check_origin(path, stored["origin"], origin)
+            self._sections = stored["sections"]
+
+    def section(self, start: int) -> "Section":
+        """The part of the file for one start."""
+        return Section(self, str(start))
+
+    def stored(self, name: str) -> Any:
+        """What the file has of a section, or None."""
+        return self._sections.get(name)
+
+    def put(self, name: str, state: Callable[[], Any], now: bool) -> bool:
+        """Write the file with a section's new state, if it is time; and whether that was done."""
+        if not now and time.monotonic() - self._written < self._seconds:
+            return False
+        self._sections[name] = state()
+        self._write()
+        return True
+
+    def _write(self) -> None:
+        modelfile.write({"origin": self._origin, "sections": self._sections}, self._path, "checkpoint")
+        self._written = time.monotonic()
+
+
+class Section:
+    """What an optimiser sees: what there was, and where to leave what there is."""
+
+    def __init__(self, checkpoint: Checkpoint | None, name: str = ""):
+        self._checkpoint, self._name = checkpoint, name
+        self._pending: Callable[[], Any] | None = None
+
+    @property
+    def kept(self) -> bool:
+        """Whether anything is written at all."""
+        return self._checkpoint is not None
+
+    @property
+    def stored(self) -> Any:
+        """The state to go on from, or None."""
+        return None if self._checkpoint is None else self._checkpoint.stored(self._name)
+
+    def offer(self, state: dict[str, Any]) -> None:
+        """``state`` describes where training stands; it is written when it is time."""
+        self.offer_later(lambda: state)
+
+    def offer_later(self, state: Callable[[], Any]) -> None:
+        """``state()`` describes where training stands, and is asked for only when it is time to write."""
+        if self._checkpoint is not None:
+            self._pending = None if self._checkpoint.put(self._name, state, now=False) else state
+
+    def flush(self) -> None:
+        """Write what was offered last and is not written yet."""
+        if self._checkpoint is not None and self._pending is not None:
+            self._checkpoint.put(self._name, self._pending, now=True)
+            self._pending = None
+
+
+def origin(model, data, settings: dict[str, Any]) -> dict[str, Any]:
+    """What a checkpoint belongs to: fingerprints of model and data, and the settings that decide the way."""
+    tensors: dict[str, np.ndarray] = {}
+    described = json.dumps(structure.encode(model, tensors), sort_keys=True)
+    whole = hashlib.sha256(described.encode())
+    for name in sorted(tensors):
+        _absorb(whole, tensors[name])
+    return {"model": whole.hexdigest(), "data": fingerprint(data), "settings": settings}
+
+
+def fingerprint(data) -> str:
+    """What tells data from other data."""
+    whole = hashlib.sha256()
+    if isinstance(data, Batches):
+        whole.update(f"batches of {data.num_data} rows".encode())
+    elif isinstance(data, Dataset):
+        for array in (data.X, data.y, data.noise_variance):
+            if array is not None:
+                _absorb(whole, array)
+    return whole.hexdigest()
+
+
+def _absorb(whole, array) -> None:
+    """Take in an array a part at a time: it may be a large file."""
+    array = np.atleast_1d(array if isinstance(array, np.ndarray) else np.asarray(array))
+    whole.update(f"{array.dtype.str} {array.shape}\n".encode())
+    step = max(1, _PART_BYTES // max(1, array[:1].nbytes))
+    for i in range(0, len(array), step):
+        whole.update(np.ascontiguousarray(array[i : i + step]).tobytes())
+
+
+def _check_origin(path, stored: dict[str, Any], mine: dict[str, Any]) -> None:
+    other = [f"other {name}" for name in ("model", "data") if stored[name] != mine[name]]
+    theirs = stored["settings"]
+    other += [f"{k}={theirs.get(k)!r} (now {v!r})" for k, v in mine["settings"].items() if theirs.get(k) != v]
+    if other:
+        raise ValueError(
+            f"checkpoint {path} was written by a fit with {', '.join(other)}; resume with what it was begun with, "
+            "or remove it to start anew"
+        )
+
+
+def leaves(tree) -> list[Any]:
+    """The arrays of a state, to be stored."""
+    return jax.tree.leaves(tree)
+
+
+def like(tree, stored: list[Any]) -> Any:
+    """A state with the shape of ``tree`` and the stored arrays."""
+    mine, shape = jax.tree.flatten(tree)
+    if [(np.shape(a), a.dtype) for a in mine] != [(np.shape(b), b.dtype) for b in stored]:
+        raise ValueError("the checkpoint's arrays do not have the shapes of this fit's")
+    return jax.tree.unflatten(shape, map(jnp.asarray, stored))
