@@ -57,12 +57,19 @@ def compare(
     **fit_options,
 ) -> list[Entry]:
     """Train the exact GP and a sparse one for each bound, all from the same start."""
-    exact = fit(ExactGP(kernel, noise_variance), data, **fit_options)
+    exact = _whole(fit(ExactGP(kernel, noise_variance), data, **fit_options))
     entries = [Entry("exact", exact, exact.model.posterior(data))]
     for bound in bounds:
-        result = fit(SGPR(kernel, Z, noise_variance, bound=bound), data, **fit_options)
+        result = _whole(fit(SGPR(kernel, Z, noise_variance, bound=bound), data, **fit_options))
         entries.append(Entry(result.model.bound.name, result, result.model.posterior(data)))
     return entries
+
+
+def _whole(result: FitResult) -> FitResult:
+    """``result``, unless it was broken off: half-trained methods do not compare."""
+    if result.message == "interrupted":
+        raise KeyboardInterrupt
+    return result
 
 
 def table(entries: list[Entry], test: Dataset | None = None, title: str | None = None) -> Table:

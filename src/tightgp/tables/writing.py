@@ -13,16 +13,25 @@ _QUOTED_NAME = re.compile(r'.*[",;|\t\r\n].*|\s*[-+.,\d].*|\s.*|.*\s|', re.DOTAL
 _DAYS = {"s": 86_400.0, "ms": 86_400e3, "us": 86_400e6, "ns": 86_400e9}
 
 
+def check_writable(path) -> None:
+    """Refuse a place where `write_table` could not write: a folder, or a suffix that says no format."""
+    path = Path(path)
+    stem, compression = split(path)
+    if path.is_dir():
+        raise TableError(path, "is a folder; name a file in it")
+    if stem not in (*TEXT, ".parquet") or (compression and stem == ".parquet"):
+        raise TableError(path, "cannot be written; use the suffix .csv, .tsv or .txt (also with .gz, ...), or .parquet")
+
+
 def write_table(frame, path) -> None:
     """Write a pandas DataFrame, without its index, as its path's suffix says: CSV (.tsv and .txt with tabs), Parquet.
 
     Numbers are written so that they read back exactly. In text, durations are days, and texts that look like
     numbers, dates or missing cells read back as these.
     """
+    check_writable(path)
     path = Path(path)
     stem, compression = split(path)
-    if stem not in (*TEXT, ".parquet") or (compression and stem == ".parquet"):
-        raise TableError(path, "cannot be written; use the suffix .csv, .tsv or .txt (also with .gz, ...), or .parquet")
     table = _arrow(frame, path)
     try:
         # A failed pq.write_table removes the path that it was given, whatever it is; a stream it leaves alone.

@@ -1,0 +1,5 @@
+"""``python -m tightgp``: the command line."""
+
+from tightgp.cli import main
+
+main()
