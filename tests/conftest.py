@@ -1,7 +1,18 @@
+import gc
+
+import jax
 import numpy as np
 import pytest
 
 import tightgp as tgp
+
+
+@pytest.fixture(autouse=True, scope="module")
+def programs_of_one_file():
+    """Every compiled program holds memory maps, of which a process may have only so many: let go of a file's."""
+    yield
+    jax.clear_caches()
+    gc.collect()
 
 
 @pytest.fixture

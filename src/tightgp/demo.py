@@ -48,7 +48,7 @@ def bounds(out: Path, console: Console) -> None:
 
 def flats(out: Path, fit: Path, num_rows: int, num_inducing: int, max_iter: int | None, console: Console) -> int:
     """A table of flats with text, dates and missing cells, written to ``out`` and fitted into the folder ``fit``."""
-    write_table(mixed_table(num_rows, seed=0, missing=0.01), out)
+    write_table(mixed_table(num_rows, seed=0, missing=0.002), out)
     console.print(f"\n{num_rows} made-up flats: {out}")
     console.print(f"tightgp fit {out} --target rent --out {fit} --inducing {num_inducing}", style="bold")
     request = Request(str(out), "rent", inducing=str(num_inducing), max_iter=max_iter)

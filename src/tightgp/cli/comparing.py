@@ -15,8 +15,9 @@ from tightgp.cli.terminal import Terminal
 from tightgp.conditionals import Block, PowerEP
 from tightgp.data import Dataset
 from tightgp.estimators.choice import LBFGS_STEPS
-from tightgp.estimators.recipes import NOISE, TOLERANCE
-from tightgp.estimators.settings import start_kernel
+from tightgp.estimators.recipes import TOLERANCE
+from tightgp.estimators.settings import seed_of
+from tightgp.estimators.start import begin
 from tightgp.models import ExactGP
 from tightgp.training import fit as train
 
@@ -105,9 +106,10 @@ def _exact(sparse, request: Request, problem: Problem, terminal: Terminal) -> Li
     """The exact GP from the start that the sparse ones had, on the same standardised data."""
     shift, scale = sparse.target_mean_, sparse.target_scale_
     data = Dataset(sparse.encoding_.transform(problem.X), (problem.y - shift) / scale)
-    kernel = start_kernel(request.kernel, sparse.encoding_.feature_names)
+    names, seed = sparse.encoding_.feature_names, seed_of(request.seed)
+    kernel, noise = begin(request.kernel, names, data.X, data.targets, seed)
     steps = request.max_iter or LBFGS_STEPS
-    result = train(ExactGP(kernel, NOISE), data, steps=steps, tolerance=TOLERANCE, progress=not terminal.quiet)
+    result = train(ExactGP(kernel, noise), data, steps=steps, tolerance=TOLERANCE, progress=not terminal.quiet)
     if result.message == "interrupted":
         raise KeyboardInterrupt
     noise_sd = float(scale * np.sqrt(float(result.model.noise_variance)))

@@ -63,7 +63,7 @@ def read_problem(request: Request, terminal: Terminal) -> Problem:
     likelihood, why = _likelihood(request.likelihood, y, request.table, str(name))
     if why:
         terminal.say(f"{why} (--likelihood says otherwise).")
-        notes.append(f"{why}.")
+        notes += [f"{why}."] if likelihood != "gaussian" else []
     targets = _as_classes(y) if likelihood == "classes" else y.to_numpy(np.float64)
     fit, held = _split(targets, request.holdout, request.seed, likelihood == "classes")
     return Problem(

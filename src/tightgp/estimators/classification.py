@@ -12,7 +12,7 @@ from tightgp.data import Dataset
 from tightgp.estimators import choice
 from tightgp.estimators.base import SparseGP, ask
 from tightgp.estimators.recipes import Variational
-from tightgp.estimators.settings import start_kernel
+from tightgp.estimators.start import begin
 from tightgp.likelihoods import Bernoulli, Likelihood, Softmax
 from tightgp.means import Constant, Mean
 
@@ -96,10 +96,11 @@ class SparseGPClassifier(ClassifierMixin, SparseGP):
         check_classification_targets(y)
         classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
         if len(classes) < 2:
-            raise ValueError(f"The number of classes has to be greater than one; got 1 class, {classes[0]!r}")
+            raise ValueError(f"The number of classes has to be greater than one; got 1 class: {classes[0]}")
         likelihood, mean = _start(counts / len(y), self.link)
         data = Dataset(features, codes.astype(np.float64))
-        kernel = start_kernel(self.kernel, encoding.feature_names)
+        indicators = (codes[:, None] == np.arange(1, len(classes))).astype(np.float64)
+        kernel, _ = begin(self.kernel, encoding.feature_names, features, indicators, settings.seed)
         plan = choice.for_likelihood(settings, data.num_data)
         self._train(Variational(kernel, likelihood, self.bound, plan, mean), data, encoding, settings)
         self.classes_ = classes
@@ -131,7 +132,7 @@ class SparseGPClassifier(ClassifierMixin, SparseGP):
         chosen = [places.get(label, -1) for label in labels.tolist()]
         if -1 in chosen:
             row = chosen.index(-1)
-            raise ValueError(f"y has {labels[row]!r} in row {row}, which is none of classes_ {self.classes_.tolist()}")
+            raise ValueError(f"y has {labels[row]} in row {row}, which is none of classes_: {self.classes_.tolist()}")
         return log_proba[np.arange(len(labels)), chosen]
 
 

@@ -11,7 +11,8 @@ from tightgp.data import Dataset
 from tightgp.estimators import choice
 from tightgp.estimators.base import SparseGP, ask, ends_of, levels_of, targets_like
 from tightgp.estimators.recipes import Variational
-from tightgp.estimators.settings import seed_of, start_kernel
+from tightgp.estimators.settings import seed_of
+from tightgp.estimators.start import begin
 from tightgp.likelihoods import Likelihood, NegativeBinomial, Poisson
 from tightgp.means import Constant
 
@@ -96,7 +97,7 @@ class SparseGPCountRegressor(RegressorMixin, SparseGP):
         Poisson().check_targets(y[:, None])
         likelihood, level = _start(y, self.likelihood)
         data = Dataset(features, y)
-        kernel = start_kernel(self.kernel, encoding.feature_names)
+        kernel, _ = begin(self.kernel, encoding.feature_names, features, np.log1p(y)[:, None], settings.seed)
         plan = choice.for_likelihood(settings, data.num_data)
         self._train(Variational(kernel, likelihood, self.bound, plan, Constant(level)), data, encoding, settings)
         self.noise_variance_ = self.target_mean_ = self.target_scale_ = None

@@ -25,8 +25,8 @@ LEAST_GAIN = 0.1
 INTERRUPTED = "interrupted"
 #: New inducing points are chosen among at most this many rows.
 _CANDIDATES = 10_000
-#: Where no more than this part of the prior variance is left, nothing is.
-_EXPLAINED = 1e-9
+#: Where no more than this many times the jitter is left of the prior variance, nothing is.
+_EXPLAINED = 10.0
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,8 @@ def unexplained(model, X: np.ndarray, count: int) -> np.ndarray:
     A = np.asarray(_whitened(model.kernel, model.Z, jnp.asarray(X, model.Z.dtype), model.jitter))
     rows = np.concatenate([np.asarray(X, A.dtype), A], axis=1)
     left = _Left(kernel=model.kernel, width=X.shape[1], active_dims=None)
-    if not float(jnp.max(left.diagonal(rows))) > _EXPLAINED * float(jnp.max(model.kernel.diagonal(X))):
+    least = _EXPLAINED * model.jitter * float(jnp.max(model.kernel.diagonal(X)))
+    if not float(jnp.max(left.diagonal(rows))) > least:
         return np.zeros((0, X.shape[1]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fewer than asked for are fewer that help

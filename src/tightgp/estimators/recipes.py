@@ -22,7 +22,7 @@ from tightgp.parameters import log_prior, named_parameters
 from tightgp.posterior import Posterior
 from tightgp.training import FitResult, fit
 
-#: Noise variance at the start, in units of the targets' variance.
+#: Noise variance at the start of a user's own kernel, in units of the targets' variance.
 NOISE = 0.1
 #: L-BFGS stops where a step's relative gain falls under this; natural gradients have come to rest under the second.
 TOLERANCE, REST = 1e-6, 1e-5
@@ -69,9 +69,10 @@ class Collapsed(Recipe):
     kernel: Kernel
     bound: str | Conditional
     plan: Plan
+    noise: float = NOISE
 
     def start(self, Z):
-        return SGPR(self.kernel, Z, NOISE, self.bound)
+        return SGPR(self.kernel, Z, self.noise, self.bound)
 
     def extended(self, model, Z):
         noise = named_parameters(model)["noise_variance"]
@@ -142,11 +143,12 @@ class Variational(Recipe):
         return self._model(self.kernel, self.likelihood, self.mean, Z)
 
     def extended(self, model, Z):
-        # The prior's whitened variables of further points are independent of those before: q(f) stays what it was.
+        # Given the points before, whitened variables of further ones are N(0, vI) under q: so q(f) stays what it was.
         Z = jnp.concatenate([model.Z, jnp.asarray(Z, model.Z.dtype)])
         new: Any = self._model(model.kernel, model.likelihood, model.mean, Z)
         m = len(model.q.mean)
-        mean, root = new.q.mean.at[:m].set(model.q.mean), new.q.root.at[:, :m, :m].set(model.q.root)
+        fresh = new.q.root if model.v is None else new.q.root * jnp.sqrt(model.v)[:, None, None]
+        mean, root = new.q.mean.at[:m].set(model.q.mean), fresh.at[:, :m, :m].set(model.q.root)
         new = eqx.tree_at(lambda s: (s.q._mean.raw, s.q._root.raw), new, (mean, root))
         return new if model._v is None else eqx.tree_at(lambda s: s._v, new, model._v)
 

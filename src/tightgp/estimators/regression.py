@@ -9,8 +9,9 @@ from tightgp import checks
 from tightgp.data import Dataset
 from tightgp.estimators import choice
 from tightgp.estimators.base import SparseGP, ask, ends_of, levels_of, targets_like
-from tightgp.estimators.recipes import NOISE, Collapsed, Recipe, Variational
-from tightgp.estimators.settings import seed_of, start_kernel
+from tightgp.estimators.recipes import Collapsed, Recipe, Variational
+from tightgp.estimators.settings import seed_of
+from tightgp.estimators.start import begin
 from tightgp.likelihoods import Gaussian
 from tightgp.means import Zero
 
@@ -95,12 +96,12 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
         y = np.asarray(y, np.float64)
         mean, scale = y.mean(axis=0), _spread(y)
         data = Dataset(features, (y - mean) / scale)
-        kernel = start_kernel(self.kernel, encoding.feature_names)
+        kernel, noise = begin(self.kernel, encoding.feature_names, features, data.targets, settings.seed)
         plan = choice.for_regression(settings, data.num_data)
         bound = "diagonal" if self.bound is None else self.bound
-        recipe: Recipe = Collapsed(kernel, bound, plan)
+        recipe: Recipe = Collapsed(kernel, bound, plan, noise)
         if plan.method == "minibatch":
-            recipe = Variational(kernel, Gaussian(NOISE), bound, plan, Zero(), data.num_outputs)
+            recipe = Variational(kernel, Gaussian(noise), bound, plan, Zero(), data.num_outputs)
         self._train(recipe, data, encoding, settings)
         self.target_mean_, self.target_scale_ = _plain(mean), _plain(scale)
         self.noise_variance_ = _plain(np.asarray(self.posterior_.noise_variance) * scale**2)

@@ -1,0 +1,167 @@
+"""How many inducing points, and what is made of them on the way."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tightgp as tgp
+from tightgp.estimators import choice, growth, recipes
+from tightgp.estimators.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def wavy():
+    """A function that 32 points cannot follow."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 40, size=(200, 1))
+    return X, np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=200)
+
+
+@pytest.fixture(scope="module")
+def grown(wavy):
+    return tgp.SparseGPRegressor("auto", max_inducing=128, max_iter=60).fit(*wavy)
+
+
+def test_the_path_goes_up(grown):
+    path = grown.inducing_path_
+    assert [entry["n_inducing"] for entry in path] == [32 * 2**k for k in range(len(path))]
+    assert len(path) > 1
+    bounds = [entry["bound"] for entry in path]
+    assert np.all(np.diff(bounds) > -1e-6 * np.abs(bounds[-1]))
+    assert all(entry["bound"] <= entry["upper"] and entry["seconds"] > 0 for entry in path)
+    assert path[0]["gain_per_point"] is None
+    assert path[1]["gain_per_point"] == pytest.approx((bounds[1] - bounds[0]) / 32)
+    assert grown.n_inducing_ == path[-1]["n_inducing"]
+    assert grown.objective_ == bounds[-1]
+    assert grown.seconds_ >= sum(entry["seconds"] for entry in path)
+    assert grown.inducing_message_.startswith(("stopped at 64: each", "stopped at max_inducing=128"))
+
+
+def settings(**changes):
+    return Settings.of(tgp.SparseGPRegressor("auto", **changes), ("collapsed", "minibatch"))
+
+
+def why(gain, tolerance=0.01, gap=None, message="done", rows=1000):
+    path = [{"n_inducing": 32, "bound": 0.0}, {"n_inducing": 64, "bound": 32 * gain, "gain_per_point": gain}]
+    bracket = None if gap is None else tgp.EvidenceBracket(-gap, 0.0, rows)
+    result = tgp.FitResult(None, {}, True, message, 0.0, 0.0, 0)
+    return growth._why_stop(result, path, bracket, settings(tolerance=tolerance), rows)
+
+
+def test_why_it_stops():
+    assert why(gain=5.0, gap=900.0) == ""
+    assert "evidence bracket is 0.005 nats a row wide, under tolerance=0.01" in why(gain=5.0, gap=5.0)
+    assert "each of the last new points gained 0.09 nats, less than 0.1" in why(gain=0.09, gap=900.0)
+    assert "gained 0.0064 nats a row, under tolerance=0.01" in why(gain=0.2)
+    assert why(gain=5.0) == ""
+    assert why(gain=5.0, message="interrupted") == "interrupted at 64"
+
+
+@pytest.mark.parametrize(
+    ("changes", "distinct", "sizes", "message"),
+    [
+        ({}, 5000, [32, 64, 128, 256, 512, 1024], "stopped at max_inducing=1024 while more would still help"),
+        ({"max_inducing": 100}, 5000, [32, 64, 100], "stopped at max_inducing=100"),
+        ({}, 70, [32, 64, 70], "stopped at 70, the number of different rows"),
+        ({}, 5, [5], "stopped at 5, the number of different rows"),
+        ({"n_inducing": 48}, 5000, [48], "n_inducing=48 as asked for"),
+        ({"n_inducing": 48}, 7, [7], "n_inducing=48, but there are only 7 different rows"),
+    ],
+)
+def test_which_sizes_there_are(changes, distinct, sizes, message):
+    got, why_last = growth._sizes(
+        Settings.of(tgp.SparseGPRegressor(**{"n_inducing": "auto", **changes}), ("collapsed",)), distinct
+    )
+    assert got == sizes
+    assert why_last.startswith(message)
+
+
+def test_equal_rows_are_one_place(table):
+    X = np.repeat(table.X[:6], 3, axis=0)
+    model = tgp.SparseGPRegressor(n_inducing=10, max_iter=2).fit(X, np.arange(18.0))
+    assert model.n_inducing_ == 6
+    assert model.inducing_message_ == "n_inducing=10, but there are only 6 different rows"
+
+
+def test_of_many_rows_some_are_looked_at():
+    X = np.arange(30_000.0)[:, None]
+    chosen = growth._candidates(X, 100, seed=0)
+    assert len(chosen) == growth._CANDIDATES
+    assert len(growth._candidates(X, 20_000, seed=0)) == 20_000
+    np.testing.assert_array_equal(growth._candidates(X[:50] // 2, 10, seed=0)[:, 0], np.arange(25))
+
+
+def standardised(table):
+    return (table.X - table.X.mean(axis=0)) / table.X.std(axis=0)
+
+
+def test_new_points_are_those_least_explained(table):
+    X, kernel = standardised(table), tgp.kernels.Matern32(1.3, [0.8, 2.0])
+    new = growth.unexplained(tgp.SGPR(kernel, X[:8], 0.1), X, 3)
+    seen = X[:8]
+    for point in new:
+        cross = np.asarray(kernel(X, seen))
+        left = 1.3 - np.sum(cross @ np.linalg.inv(kernel(seen)) * cross, axis=1)
+        np.testing.assert_allclose(X[np.argmax(left)], point)
+        seen = np.concatenate([seen, point[None]])
+    assert len(growth.unexplained(tgp.SGPR(kernel, X, 0.1), X, 3)) == 0
+
+
+def test_more_points_leave_a_trained_model_as_it_is(table):
+    """q(f) is the same before and after: training goes on from where it was."""
+    X, plan = standardised(table), choice.Plan("full", 5, 1, "")
+    kernel, likelihood = tgp.kernels.Matern32(1.3, [0.8, 2.0]), tgp.likelihoods.Poisson()
+    recipe = recipes.Variational(kernel, likelihood, None, plan, tgp.means.Constant(0.4))
+    data = tgp.Dataset(X, np.minimum(table.counts, 20))
+    trained = tgp.assign(tgp.fit(recipe.start(X[:8]), data, "natural", steps=5, progress=False).model, {"v": [0.7]})
+    larger = recipe.extended(trained, X[20:23])
+    assert len(larger.Z) == 11
+    assert float(trained.v[0]) != 1
+    for got, expected in zip(
+        larger.posterior(scaled=True).predict_f(X), trained.posterior(scaled=True).predict_f(X), strict=True
+    ):
+        np.testing.assert_allclose(got, expected, atol=1e-5)
+    np.testing.assert_array_equal(larger.v, trained.v)
+
+
+def test_a_larger_collapsed_model_is_no_worse(regressor, table):
+    recipe = recipes.Collapsed(tgp.kernels.Matern32(), "diagonal", choice.Plan("collapsed", 1, 1, ""))
+    data = tgp.Dataset(regressor.encoding_.transform(table.X), (table.y - table.y.mean()) / table.y.std())
+    larger = recipe.extended(regressor.model_, data.X[:4])
+    assert float(larger.noise_variance) == float(regressor.model_.noise_variance)
+    assert float(larger.elbo(data)) > regressor.objective_
+
+
+def test_learning_rates_stay_and_then_fall():
+    rate = recipes.Decay(0.2, 100)
+    assert rate == recipes.Decay(0.2, 100)
+    assert hash(rate) == hash(recipes.Decay(0.2, 100))
+    assert np.allclose([rate(jnp.asarray(s)) for s in (0, 50, 75, 100, 200)], [0.2, 0.2, 0.101, 0.002, 0.002])
+
+
+@pytest.mark.parametrize(
+    ("rows", "changes", "said"),
+    [
+        (1000, {}, "Collapsed bound by at most 400 iterations of L-BFGS: 1000 rows × 256² inducing points = 6.6e+07"),
+        (200_000, {}, "Natural gradients and Adam, 16 passes through minibatches of at most 1024 rows (3136 steps)"),
+        (200_000, {"n_inducing": 128}, "Collapsed bound"),
+        (200_000, {"method": "collapsed"}, "asked for by method='collapsed'"),
+        (
+            20_000,
+            {"n_inducing": "auto"},
+            "20000 rows × 512² inducing points (half of max_inducing) = 5.2e+09 is at most",
+        ),
+        (100_000, {"n_inducing": "auto"}, "is more than 7e+09"),
+        (100, {"method": "minibatch", "max_iter": 3}, "3 passes through minibatches of at most 1024 rows (3 steps)"),
+    ],
+)
+def test_how_regression_is_trained(rows, changes, said):
+    s = Settings.of(tgp.SparseGPRegressor(**changes), ("collapsed", "minibatch"))
+    assert said in choice.for_regression(s, rows).reason
+
+
+def test_how_other_likelihoods_are_trained():
+    s = Settings.of(tgp.SparseGPClassifier(), ("full", "minibatch"))
+    assert choice.for_likelihood(s, 4000).reason.endswith("500 steps on all rows: 4000 rows are at most 4000.")
+    plan = choice.for_likelihood(s, 10_240)
+    assert (plan.method, plan.amount, plan.batches) == ("minibatch", 300, 10)
