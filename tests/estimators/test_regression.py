@@ -74,7 +74,7 @@ def test_quantiles_and_probabilities_are_inverse(regressor, table):
         np.testing.assert_allclose(regressor.predict_cdf(table.new, y[:, i]), level, rtol=1e-9)
     np.testing.assert_array_equal(regressor.predict_quantile(table.new, 0.3), y[:, 1])
     np.testing.assert_allclose(y[:, 2], regressor.predict(table.new))
-    np.testing.assert_array_equal(np.stack(regressor.predict_interval(table.new, 0.95), axis=1), y[:, [0, 3]])
+    np.testing.assert_allclose(np.stack(regressor.predict_interval(table.new, 0.95), axis=1), y[:, [0, 3]])
     assert regressor.predict_cdf(table.new, 0.0).shape == (9,)
 
 
@@ -155,12 +155,11 @@ def test_constant_targets(table):
     assert model.target_scale_ == 1
 
 
-@pytest.mark.parametrize("bound", ["block", tgp.PowerEP(0.5)])
-def test_bounds(table, bound):
-    model = tgp.SparseGPRegressor(n_inducing=8, max_iter=5, bound=bound).fit(table.X, table.y)
-    assert model.model_.bound.name == getattr(bound, "name", bound)
-    assert (model.scales_ is None) == isinstance(bound, tgp.Conditional)
-    assert model.evidence_bracket_.lower <= model.evidence_bracket_.upper
+def test_what_is_no_bound(table):
+    model = tgp.SparseGPRegressor(n_inducing=8, max_iter=5, bound=tgp.PowerEP(0.5)).fit(table.X, table.y)
+    assert model.model_.bound.name == "PowerEP(0.5)"
+    assert model.scales_ is None
+    assert model.objective_ == model.evidence_bracket_.lower < model.evidence_bracket_.upper
 
 
 def test_questions_that_make_no_sense(regressor, table):

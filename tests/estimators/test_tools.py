@@ -35,10 +35,9 @@ def test_pipeline_and_cross_validation(table, regressor):
 
 
 def test_grid_search(table):
-    grid = {"kernel": ["matern32", "matern52"]}
-    search = GridSearchCV(tgp.SparseGPRegressor(**SMALL), grid, cv=KFold(4, shuffle=True, random_state=0))
-    search.fit(table.X, table.y)
-    assert search.best_params_["kernel"] in grid["kernel"]
+    folds = KFold(4, shuffle=True, random_state=0)
+    search = GridSearchCV(tgp.SparseGPRegressor(**SMALL), {"max_iter": [1, 40]}, cv=folds).fit(table.X, table.y)
+    assert search.best_params_ == {"max_iter": 40}
     assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
 
 
