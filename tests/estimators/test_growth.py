@@ -141,9 +141,9 @@ def test_learning_rates_stay_and_then_fall():
         (
             20_000,
             {"n_inducing": "auto"},
-            "20000 rows × 512² inducing points (half of max_inducing) = 5.2e+09 is at most",
+            "20000 rows × 512² inducing points (half of max_inducing) = 5.2 billion is at most",
         ),
-        (100_000, {"n_inducing": "auto"}, "is more than 7e+09"),
+        (100_000, {"n_inducing": "auto"}, "is more than 7 billion"),
         (100, {"method": "minibatch", "max_iter": 3}, "3 passes through minibatches of at most 1024 rows (3 steps)"),
     ],
 )

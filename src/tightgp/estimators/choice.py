@@ -37,8 +37,8 @@ def for_regression(settings: Settings, rows: int) -> Plan:
     work = rows * size**2
     small = work <= MOST_WORK
     half = "" if settings.n_inducing else " (half of max_inducing)"
-    judged = f"{rows} rows × {size}² inducing points{half} = {work:.2g}"
-    why = f"{judged} is {'at most' if small else 'more than'} {MOST_WORK:.0e}"
+    judged = f"{rows} rows × {size}² inducing points{half} = {work / 1e9:.2g} billion"
+    why = f"{judged} is {'at most' if small else 'more than'} {MOST_WORK / 1e9:g} billion"
     if settings.method == "minibatch" or (settings.method == "auto" and not small):
         return _minibatch(settings, rows, why)
     amount = settings.max_iter or LBFGS_STEPS
