@@ -18,8 +18,8 @@ $(VENV)/.ready: pyproject.toml
 demo: $(VENV)/.ready ## Compare the bounds on made-up data, fit a made-up table, write its report
 	$(BIN)/tightgp demo
 
-test: $(VENV)/.ready ## Run the tests, on two processes: most of the time is compilation
-	$(BIN)/pytest -n 2 --dist loadfile
+test: $(VENV)/.ready ## Run the tests, on two processes with one BLAS thread each
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.ready ## Check format, lint and types
 	$(BIN)/ruff format --check .

@@ -3,15 +3,17 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 import tightgp as tgp
 
 
 @pytest.fixture(autouse=True, scope="package")
 def quick_compilation():
-    """Arrays are small here: compiling takes most of the time."""
+    """Arrays are small here: compiling takes most of the time, and threads that wait for each other the rest."""
     jax.config.update("jax_disable_most_optimizations", True)
-    yield
+    with threadpool_limits(limits=1):
+        yield
     jax.config.update("jax_disable_most_optimizations", False)
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
+from threadpoolctl import threadpool_limits
 
 from tightgp.cli.terminal import Terminal, reported
 
@@ -233,5 +234,9 @@ def info(quiet: Quiet = False, json: Json = False) -> None:
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line.
+
+    Factors are made of blocks too small for several BLAS threads; on a busy machine these wait for each other.
+    """
+    with threadpool_limits(1, "blas"):
+        app()

@@ -15,7 +15,7 @@ from tightgp.parameters import assign
 from tightgp.statistics import Rows
 
 #: What is tried: lengthscales, in units of what the number of features suggests, and the noise's share of the variance.
-_LENGTHS = tuple(2.0**k for k in range(-4, 4))
+_LENGTHS = (1 / 16, 1 / 4, 1.0, 4.0)
 _NOISES = (0.01, 0.1, 0.5, 0.9)
 #: At most so many rows are looked at.
 _ROWS = 256
