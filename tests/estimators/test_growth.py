@@ -134,7 +134,11 @@ def test_learning_rates_stay_and_then_fall():
 @pytest.mark.parametrize(
     ("rows", "changes", "said"),
     [
-        (1000, {}, "Collapsed bound by at most 400 iterations of L-BFGS: 1000 rows × 256² inducing points = 0.066 billion"),
+        (
+            1000,
+            {},
+            "Collapsed bound by at most 400 iterations of L-BFGS: 1000 rows × 256² inducing points = 0.066 billion",
+        ),
         (200_000, {}, "Natural gradients and Adam, 16 passes through minibatches of at most 1024 rows (3136 steps)"),
         (200_000, {"n_inducing": 128}, "Collapsed bound"),
         (200_000, {"method": "collapsed"}, "asked for by method='collapsed'"),
