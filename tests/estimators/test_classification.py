@@ -12,7 +12,7 @@ def test_labels_come_back_as_they_were(classifier, table):
     assert classifier.classes_.tolist() == ["no", "yes"]
     predicted = classifier.predict(table.X)
     assert set(predicted) == {"no", "yes"}
-    assert np.mean(predicted == table.labels) == classifier.score(table.X, table.labels) > 0.8
+    assert np.mean(predicted == table.labels) == classifier.score(table.X, table.labels) > 0.7
 
 
 def test_probabilities(classifier, table):
