@@ -53,7 +53,7 @@ bench-svgp: $(VENV)/.ready $(PEERS)/.ready ## Minibatch SVGP: time of a step aga
 poisson: $(VENV)/.ready ## The paper's artificial Poisson example: a table over ten seeds and its figure
 	$(BIN)/python -m experiments.poisson
 
-kin40k: $(VENV)/.ready ## The paper's minibatch setting on Kin40k (needs TIGHTGP_DATA, and a GPU for patience's sake)
+kin40k: $(VENV)/.ready ## The paper's minibatch setting on Kin40k (from TIGHTGP_DATA, or downloaded; a GPU for patience's sake)
 	$(BIN)/python -m experiments.kin40k
 
 nybikes: $(VENV)/.ready ## Bicycle counts: Poisson regression with and without v (needs TIGHTGP_DATA)

@@ -280,4 +280,7 @@ def test_an_estimator_that_was_not_fitted_is_refused():
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_few_held_out_rows_are_enough_for_a_page(count, priced):
     estimator, X, y, (Xh, yh) = priced
-    render(gather(estimator, X, y, heldout=(Xh[:count], yh[:count])))
+    content = gather(estimator, X, y, heldout=(Xh[:count], yh[:count]))
+    assert content.heldout.num_rows == count
+    assert np.isfinite(content.heldout.score("RMSE").model)
+    assert "Accuracy on held-out rows" in render(content)
