@@ -30,13 +30,27 @@ PARTITIONS = ("locality", "rows", "random")
 
 
 class Local(NamedTuple):
-    """What a chunk of rows gives: rows and targets as q(u) sees them, and sums over its points."""
+    """What a chunk of rows gives: rows and targets as q(u) sees them, and sums over its points.
+
+    ``root`` (b, s, s) is what the derivative wants to find again of its blocks: ``L⁻¹`` of ``I + c·R_bb = L Lᵀ``.
+    """
 
     A: Float[Array, "n m"]
     y: Float[Array, "n p"]
     penalty: Float[Array, ""]
     excess: Float[Array, ""]
     clamped: Float[Array, ""]
+    root: Float[Array, "b s s"] | None
+
+
+class Cotangents(NamedTuple):
+    """Derivatives of an objective with respect to the sums over all rows; ``G`` is that of S plus its transpose."""
+
+    G: Float[Array, "m m"]
+    b: Float[Array, "m p"]
+    yy: Float[Array, ""]
+    penalty: Float[Array, ""]
+    excess: Float[Array, ""]
 
 
 @dataclass(frozen=True)
@@ -72,17 +86,58 @@ class Conditional:
     def local(self, A: Float[Array, "n m"], k: Float[Array, "..."], y: Float[Array, "n p"]) -> Local:
         """A chunk's contribution, from its whitened rows, its prior (co)variances and its targets."""
         R, clamped = self.residuals(A, k)
-        penalty = jnp.sum(self.penalties(R))
+        if self.size == 1:
+            penalty, root, seen = jnp.sum(self.penalties(R)), None, (A, y)
+            if self.inflation:
+                scale = jax.lax.rsqrt(1 + self.inflation * R)[:, None]
+                seen = (A * scale, y * scale)
+            return Local(*seen, penalty, jnp.sum(R), clamped, root)
+        root = self.root(R)
+        penalty = -2 * jnp.sum(jnp.log(jnp.diagonal(root, axis1=1, axis2=2))) / self.curvature
+        seen = (self._times(root, A), self._times(root, y)) if self.inflation else (A, y)
+        return Local(*seen, penalty, jnp.sum(jnp.diagonal(R, axis1=1, axis2=2)), clamped, root)
+
+    def pull(
+        self,
+        A: Float[Array, "n m"],
+        k: Float[Array, "..."],
+        y: Float[Array, "n p"],
+        root: Float[Array, "b s s"] | None,
+        bar: Cotangents,
+    ) -> tuple[Float[Array, "n m"], Float[Array, "..."], Float[Array, "n p"]]:
+        """The derivative of `local`, by hand (maths 3.2, 3.4): cotangents of the rows, of ``k`` and of the targets.
+
+        ``root`` is `Local`'s, or None where it was not kept.
+        """
+        if self.size == 1:
+            R = self.residuals(A, k)[0]
+            C = jnp.ones_like(R) if self.pooled else 1 / (1 + self.curvature * R)
+        else:
+            root = self.root(self.residuals(A, k)[0]) if root is None else root
+            C = jnp.einsum("bki,bkj->bij", root, root)
+        seen_A, seen_y = (self._times(C, A), self._times(C, y)) if self.inflation else (A, y)
+        A_bar = seen_A @ bar.G + seen_y @ bar.b.T
+        y_bar = seen_A @ bar.b + 2 * bar.yy * seen_y
+        R_bar = bar.penalty * C + bar.excess * self._eye(C)
         if self.inflation:
-            A, y = (self._inflated(R, a) for a in (A, y))
-        excess = jnp.sum(R if self.size == 1 else jnp.diagonal(R, axis1=1, axis2=2))
-        return Local(A, y, penalty, excess, clamped)
+            R_bar = R_bar - 0.5 * self.inflation * (self._products(A_bar, seen_A) + self._products(y_bar, seen_y))
+        prior = k if self.size == 1 else jnp.diagonal(k, axis1=1, axis2=2)
+        clamped = (prior < jnp.sum(A * A, axis=1).reshape(prior.shape)).astype(A.dtype)
+        R_bar = R_bar * (1 - (clamped if self.size == 1 else clamped[:, None, :] * self._eye(C)))
+        return A_bar - 2 * self._times(R_bar, A), R_bar, y_bar
 
     def residuals(self, A: Float[Array, "n m"], k: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, ""]]:
         """What the inducing points leave of the prior: r (n,), or R (b, s, s) of each block; and clamps counted."""
         if self.size == 1:
-            return _clamp(k - jnp.sum(A * A, axis=1))
-        return block_residuals(A, k, self.size)
+            R = k - jnp.sum(A * A, axis=1)
+            return jnp.maximum(R, 0.0), jnp.sum((R < 0).astype(R.dtype))
+        R = k - linalg.grams(A.reshape(-1, self.size, A.shape[1]))
+        below = jnp.minimum(jnp.diagonal(R, axis1=1, axis2=2), 0.0)
+        return R - below[:, None, :] * self._eye(R), jnp.sum((below < 0).astype(R.dtype))
+
+    def _eye(self, like):
+        """Ones where the variances are."""
+        return jnp.ones((), like.dtype) if self.size == 1 else jnp.eye(self.size, dtype=like.dtype)
 
     def penalties(self, R: Float[Array, "..."]) -> Float[Array, " b"]:
         """The term of Φ of each row or block (maths 1.4); where v is pooled, what `penalty` makes Φ of."""
@@ -90,14 +145,24 @@ class Conditional:
             return R
         if self.size == 1:
             return jnp.log1p(self.curvature * R) / self.curvature
-        eye = jnp.eye(self.size, dtype=R.dtype)
-        return linalg.log_determinants(eye + self.curvature * R) / self.curvature
+        return linalg.log_determinants(self._eye(R) + self.curvature * R) / self.curvature
 
-    def _inflated(self, R, a):
+    def root(self, R: Float[Array, "b s s"]) -> Float[Array, "b s s"]:
+        """``L⁻¹`` of each block's ``I + c·R_bb = L Lᵀ``."""
+        return linalg.inverse_roots(self._eye(R) + self.curvature * R)
+
+    def _times(self, C, a):
+        """Each row of ``a`` times its number, or the rows of each block times its matrix."""
         if self.size == 1:
-            return a * jax.lax.rsqrt(1 + self.inflation * R)[:, None]
-        W = linalg.inverse_roots(jnp.eye(self.size, dtype=R.dtype) + self.inflation * R)
-        return jnp.einsum("bij,bjm->bim", W, a.reshape(len(R), self.size, -1)).reshape(a.shape)
+            return C[:, None] * a
+        return jnp.einsum("bij,bjm->bim", C, a.reshape(len(C), self.size, -1)).reshape(a.shape)
+
+    def _products(self, a, b):
+        """The products of each row with its like, or of the rows of a block with all of its like, made symmetric."""
+        if self.size == 1:
+            return jnp.sum(a * b, axis=1)
+        P = jnp.einsum("bim,bjm->bij", *(x.reshape(-1, self.size, x.shape[1]) for x in (a, b)))
+        return 0.5 * (P + jnp.swapaxes(P, 1, 2))
 
     def penalty(self, total: Float[Array, ""], count: int) -> Float[Array, ""]:
         """Φ from the sum over all rows."""
@@ -115,21 +180,8 @@ class Conditional:
             r = mean_excess * jnp.ones(len(A), A.dtype) if self.pooled else self.residuals(A, k)[0]
             return (1 / (1 + self.curvature * r))[:, None, None]
         R, _ = self.residuals(A, k)
-        W = linalg.inverse_roots(jnp.eye(self.size, dtype=A.dtype) + R)
+        W = self.root(R)
         return jnp.einsum("bki,bkj->bij", W, W)
-
-
-def _clamp(r):
-    return jnp.maximum(r, 0.0), jnp.sum((r < 0).astype(r.dtype))
-
-
-def block_residuals(A: Float[Array, "n m"], k: Float[Array, "b s s"], size: int):
-    """``R_bb = K_bb − A_b A_bᵀ`` for consecutive blocks, its diagonal clamped at zero, and the clamps counted."""
-    rows = A.reshape(-1, size, A.shape[1])
-    R = k - jnp.einsum("bim,bjm->bij", rows, rows)
-    r = jnp.diagonal(R, axis1=1, axis2=2)
-    clamped_r, clamped = _clamp(r)
-    return R + jax.vmap(jnp.diag)(clamped_r - r), clamped
 
 
 STANDARD = Conditional("standard")

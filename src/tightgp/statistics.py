@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from tightgp import linalg
-from tightgp.conditionals import Conditional
+from tightgp.conditionals import Conditional, Cotangents
 from tightgp.kernels import Kernel
 from tightgp.linalg import Factor
 from tightgp.means import Mean
@@ -167,7 +167,7 @@ def _forward(structure, plan, process, W, rows, keep):
             terms.log_noise,
             seen.clamped,
         )
-        return jax.tree.map(jnp.add, total, here), A if keep else None
+        return jax.tree.map(jnp.add, total, here), (A, seen.root) if keep else None
 
     total, kept = _scan(body, init, chunked(rows, plan), plan.chunks)
     return total._replace(S=linalg.mirror(total.S)), kept
@@ -182,23 +182,15 @@ def _stream_fwd(structure, plan, process, Kuu, W, rows):
 def _stream_bwd(structure, plan, residuals, bar):
     """Maths 3.2, with ``T = Σ Ā Aᵀ`` summed over the chunks."""
     process, W, rows, kept = residuals
-    G = bar.S + bar.S.T
+    seen_bar = Cotangents(bar.S + bar.S.T, bar.b, bar.yy, bar.penalty, bar.excess)
     init = (jnp.zeros_like(W), jax.tree.map(jnp.zeros_like, process))
 
     def body(carry, inputs):
         T, process_bar = carry
-        (here, valid), A = inputs
+        (here, valid), known = inputs
         terms, pull_terms = jax.vjp(lambda p, r: local_terms(p, (r, valid), structure.size), process, here)
-        A = linalg.times_lower_t(terms.K, W) if A is None else A
-        seen, pull_seen = jax.vjp(structure.local, A, terms.k, terms.y)
-        seen_bar = seen._replace(
-            A=seen.A @ G + seen.y @ bar.b.T,
-            y=seen.A @ bar.b + 2 * bar.yy * seen.y,
-            penalty=bar.penalty,
-            excess=bar.excess,
-            clamped=jnp.zeros_like(seen.clamped),
-        )
-        A_bar, k_bar, y_bar = pull_seen(seen_bar)
+        A, root = (linalg.times_lower_t(terms.K, W), None) if known is None else known
+        A_bar, k_bar, y_bar = structure.pull(A, terms.k, terms.y, root, seen_bar)
         process_here, rows_bar = pull_terms(Terms(linalg.times_lower(A_bar, W), k_bar, y_bar, bar.log_noise))
         return (T + linalg.cross_lower(A_bar, A), jax.tree.map(jnp.add, process_bar, process_here)), rows_bar
 
