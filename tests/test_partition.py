@@ -1,6 +1,12 @@
+import tempfile
+import tracemalloc
+from pathlib import Path
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import tightgp as tgp
 from tightgp import partition
@@ -119,3 +125,85 @@ def test_metric_falls_back_to_spreads():
 def test_metric_of_inputs_that_do_not_vary():
     flat = np.column_stack([X[:, 0], np.full(103, 7.0)])
     np.testing.assert_allclose(partition.metric(flat, np.full(2, np.inf)), [X[:, 0].std(), 1.0], rtol=1e-12)
+
+
+@st.composite
+def inputs(draw):
+    """Rows that may coincide, in either precision, and a size of blocks that may exceed their number."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, d = draw(st.integers(1, 60)), draw(st.integers(1, 3))
+    values = rng.integers(0, draw(st.sampled_from([1, 2, 5, 10**6])), size=(n, d))
+    return values.astype(draw(st.sampled_from([np.float32, np.float64]))), draw(st.integers(2, 70))
+
+
+laws = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+
+
+@laws
+@given(inputs(), st.sampled_from([[0.3, 2.0, 1.0], [1.0, np.inf, 5.0]]), st.sampled_from([1, 100, 400]))
+def test_a_file_is_cut_like_an_array(problem, metric, piece):
+    """However little of it is in memory at a time; a permutation, in whole blocks, the same each time."""
+    X, size = problem
+    metric = np.array(metric)[: X.shape[1]]
+    expected = partition.order(X, tgp.Block(size), metric)
+    np.testing.assert_array_equal(np.sort(expected), np.arange(len(X)))
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        np.save(Path(folder) / "X.npy", X)
+        mapped = np.load(Path(folder) / "X.npy", mmap_mode="r")
+        patch.setattr(partition, "_PIECE_BYTES", piece)
+        np.testing.assert_array_equal(partition.order(mapped, tgp.Block(size), metric), expected)
+        unseen = np.full(X.shape[1], np.inf)
+        spread = X.astype(np.float64).std(axis=0)
+        wanted = np.where(spread > 0, spread, 1.0)
+        np.testing.assert_allclose(partition.metric(mapped, unseen), wanted, rtol=1e-9)
+
+
+@laws
+@given(inputs())
+def test_cuts_part_the_rows_of_every_part(problem):
+    """No row of the first half of the blocks lies beyond one of the second, along the input that was cut."""
+    X, size = problem
+    order = partition.order(X, tgp.Block(size), np.ones(X.shape[1]))
+    left = -(-len(X) // size) // 2 * size
+    if left:
+        widest = np.argmax(np.ptp(X, axis=0))
+        assert X[order[:left], widest].max() <= X[order[left:], widest].min()
+
+
+def test_memory_for_a_file_is_a_piece_and_a_few_numbers_a_row(tmp_path, monkeypatch):
+    n, d = 20_000, 50
+    np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(n, d)))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    monkeypatch.setattr(partition, "_PIECE_BYTES", 1 << 18)
+    tracemalloc.start()
+    try:
+        partition.order(mapped, tgp.Block(500), np.ones(d))
+        partition.metric(mapped, np.full(d, np.inf))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 48 * n + 4 * (1 << 18) < mapped.nbytes / 3
+
+
+KERNELS = [tgp.kernels.Matern32(1.0, [0.5, 2.0]), tgp.kernels.Matern32(1.0, [0.25, 4.0])]
+
+
+def test_arranging_stores_the_metric_and_keeps_one_that_is_there():
+    structure, order = partition.arrange(tgp.Block(8), KERNELS[:1], X)
+    np.testing.assert_allclose(structure.metric, [0.5, 2.0], rtol=1e-12)
+    np.testing.assert_array_equal(order, partition.order(X, tgp.Block(8), np.array([0.5, 2.0])))
+    again, same = partition.arrange(structure, KERNELS[1:], X)
+    assert again is structure
+    np.testing.assert_array_equal(same, order)
+    for plain in (tgp.Block(1), tgp.Block(8, "rows"), tgp.Block(8, "random")):
+        structure, order = partition.arrange(plain, KERNELS[:1], X)
+        assert structure is plain
+        assert (order is None) == (plain.partition != "random")
+
+
+def test_several_kernels_are_one_metric():
+    """Squared distances are the mean of the kernels' own; an input that none sees stays unseen."""
+    structure, _ = partition.arrange(tgp.Block(8), KERNELS, X)
+    np.testing.assert_allclose(1 / np.square(structure.metric), [(4 + 16) / 2, (1 / 4 + 1 / 16) / 2], rtol=1e-12)
+    np.testing.assert_allclose(partition.combined([[np.inf, 1.0], [np.inf, np.inf]]), [np.inf, np.sqrt(2)], rtol=1e-12)
+    np.testing.assert_array_equal(partition.combined([[0.3, np.inf]]), [0.3, np.inf])

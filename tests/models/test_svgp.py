@@ -57,7 +57,7 @@ def test_dense_reference(problem):
         "spherical": dense.scaled(v),
         "diagonal": dense.tight(),
         "block": dense.tight(np.ones((N, N))),
-        tgp.Block(4): dense.tight(rows),
+        tgp.Block(4, "rows"): dense.tight(rows),
     }
     for bound, value in expected.items():
         model = tgp.SVGP(kernel, lk.Gaussian(noise), Z, bound)
@@ -84,13 +84,74 @@ def test_one_natural_step_lands_on_the_collapsed_bound(problem):
 
 
 @laws
-@given(problems, st.sampled_from(["standard", "spherical", "diagonal", tgp.Block(4)]))
+@given(problems, st.sampled_from(["standard", "spherical", "diagonal", tgp.Block(4, "rows")]))
 def test_minibatch_estimates_average_to_the_full_value(problem, bound):
     kernel, data, Z, noise, rng = build(problem)
     mean, root = random_q(rng, M)
     model = tgp.assign(tgp.SVGP(kernel, lk.Gaussian(noise), Z, bound), {"q.mean": mean, "q.root": root})
     parts = [float(model.elbo(data.take(slice(i, i + 8)), num_data=N)) for i in range(0, N, 8)]
     assert np.mean(parts) == pytest.approx(float(model.elbo(data)), rel=1e-10)
+
+
+@laws
+@given(problems, st.sampled_from([(tgp.Block(5), 1), (tgp.Block(5, "random"), 2)]))
+def test_blocks_at_the_best_q_are_those_of_the_collapsed_bound(problem, which):
+    """The same partition of the same rows, a short last block included; for one output or two (maths 4.2)."""
+    kernel, data, Z, noise, rng = build(problem)
+    bound, outputs = which
+    data = tgp.Dataset(data.X, rng.normal(size=(N, outputs)), data.noise_variance)
+    collapsed = tgp.SGPR(kernel, Z, noise, bound=bound)
+    best, q = float(collapsed.elbo(data)), collapsed.posterior(data).latents[0].q[0]
+    model = tgp.SVGP(kernel, lk.Gaussian(noise), Z, bound, num_latents=outputs)
+    model = tgp.assign(model, {"q.mean": q.mean, "q.root": np.broadcast_to(q.root, (outputs, M, M))})
+    assert float(model.elbo(data)) == pytest.approx(best, rel=1e-8)
+    if bound.partition == "locality":  # neighbours are neighbours in any order
+        assert float(model.elbo(data.take(rng.permutation(N)))) == pytest.approx(best, rel=1e-8)
+
+
+@pytest.mark.parametrize("how", ["locality", "random"])
+def test_rows_in_which_nothing_was_seen_leave_their_blocks(rng, how):
+    """Each latent's blocks lose the rows that say nothing of it, and no more (maths 4.3)."""
+    X, y, _, kernels, noise = coregionalised(rng)
+    model = tgp.SVGP(kernels, lk.Gaussian(noise[:2]), X[:4], tgp.Block(5, how))
+    data = tgp.Dataset(X, y[:, :2], missing=True)
+    whole, rows = model.prepare(data)
+    singles = []
+    for i, one in enumerate(kernels):
+        seen = ~np.isnan(np.asarray(rows.y[:, i]))
+        blocks = np.arange(len(seen))[seen] // 5
+        dense = Uncollapsed(
+            one, *(np.asarray(a)[seen] for a in (rows.X, rows.y[:, i])), X[:4], noise[i], np.zeros(4), np.eye(4)
+        )
+        singles.append(dense.tight(blocks[:, None] == blocks))
+    assert float(model.elbo(data)) == pytest.approx(sum(singles), rel=1e-8)
+    assert whole.bound.metric is None or how == "locality"
+
+
+def test_the_metric_of_several_kernels_is_stored_and_stays(rng):
+    X, y, _, _, noise = coregionalised(rng, whole=True)
+    X = np.concatenate([X, X[::-1] ** 2], axis=1)
+    kernels = [tgp.kernels.Matern32(1.0, [0.5, 2.0]), tgp.kernels.Matern32(1.0, [1.0, 0.3])]
+    data = tgp.Dataset(X, y[:, :2])
+    model, rows = tgp.SVGP(kernels, lk.Gaussian(noise[:2]), X[:4], tgp.Block(4)).prepare(data)
+    expected = 1 / np.sqrt(np.mean(1 / np.array([[0.5, 2.0], [1.0, 0.3]]) ** 2, axis=0))
+    np.testing.assert_allclose(model.bound.metric, expected, rtol=1e-12)
+    moved = tgp.assign(model, {"kernel[0].lengthscale": [100.0, 0.01]})
+    again, same = moved.prepare(data)
+    assert again.bound.metric == model.bound.metric
+    np.testing.assert_array_equal(same.X, rows.X)
+
+
+def test_a_partition_inside_a_trace_is_refused(problem):
+    data, Z, _ = problem
+
+    def value(lengthscale, bound):
+        one = tgp.kernels.Matern32(1.0, lengthscale)
+        return tgp.SVGP(one, lk.Gaussian(0.1), Z, bound).elbo(data)
+
+    with pytest.raises(ValueError, match=r"a partition into neighbours needs known inputs.*model\.prepare"):
+        jax.grad(value)(1.0, tgp.Block(8))
+    assert jax.eval_shape(lambda x: value(x, tgp.Block(8, "random")), 1.0).shape == ()  # looks at no input
 
 
 @laws

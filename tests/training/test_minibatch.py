@@ -80,8 +80,8 @@ def test_streams_and_memory_maps_train_like_arrays_on_the_device(data, tmp_path)
     np.save(tmp_path / "X.npy", data.X)
     np.save(tmp_path / "y.npy", data.y)
     mapped = tgp.Dataset(*(np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "Xy"))
-    assert isinstance(sources.choose(model, mapped, 50, 0, None), sources.Streamed)
-    assert isinstance(sources.choose(model, data, 50, 0, None), sources.Resident)
+    assert isinstance(sources.choose(model, mapped, 50, 0, None)[1], sources.Streamed)
+    assert isinstance(sources.choose(model, data, 50, 0, None)[1], sources.Resident)
     for other in (streamed, run(model, mapped)):
         for a, b in zip(jax.tree.leaves(resident.model), jax.tree.leaves(other.model), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)

@@ -1,6 +1,7 @@
 """What a model owes to `fit`, and what all models share."""
 
 import abc
+from dataclasses import fields, replace
 from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
@@ -9,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tightgp import checks, diagnosis, linalg, parameters
+from tightgp import checks, diagnosis, linalg, parameters, partition
+from tightgp.conditionals import Conditional
 from tightgp.data import Batch, Dataset
 from tightgp.kernels import Kernel
 from tightgp.means import Mean, Zero
@@ -54,11 +56,40 @@ class Minibatched(Protocol):
     def as_batch(self, data: Dataset) -> Batch:
         """Checked rows, still where they are."""
 
+    def arrange(self, X) -> tuple["Minibatched", np.ndarray | None, int]:
+        """The model with its partition of ``X`` fixed, an order of the rows, and how many in a row stay together."""
+
     def for_targets(self, vector: bool) -> "Minibatched":
         """The model for targets (N,), or (N, P)."""
 
     def score(self, rows: Batch) -> Float[Array, ""]:
         """How well held-out rows are predicted: the larger the better. Pure."""
+
+
+class Partitioned(Model):
+    """A model whose bound may group neighbouring rows: what it owes to `fit` beyond `Model`, to be grouped anew."""
+
+    bound: eqx.AbstractVar[Conditional]
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether lengthscales decide which rows share a block."""
+        return self.bound.size > 1 and self.bound.partition == "locality"
+
+    def refreshed(self, data: Dataset) -> tuple["Partitioned", Any] | None:
+        """This prepared model and its rows, grouped by the lengthscales it has now; None where groups do not change."""
+        model, rows = with_fields(self, bound=replace(self.bound, metric=None)).prepare(data)
+        bounds = (self.bound, model.bound)
+        orders: list[Any] = [partition.order(data.X, bound, np.asarray(bound.metric)) for bound in bounds]
+        return None if np.array_equal(*orders) else (model, rows)
+
+
+def with_fields(model, **changed):
+    """``model`` with some fields changed, as its constructor, which reads other arguments, could not."""
+    new = object.__new__(type(model))
+    for one in fields(model):
+        object.__setattr__(new, one.name, changed.get(one.name, getattr(model, one.name)))
+    return new
 
 
 def noise_parameter(noise_variance) -> Parameter | None:

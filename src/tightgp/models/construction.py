@@ -15,6 +15,9 @@ from tightgp.likelihoods.base import Likelihood
 from tightgp.models.base import check_noise_is_known
 from tightgp.parameters import Parameter
 
+#: The size of a block that takes in whatever minibatch comes.
+WHOLE_BATCH = sys.maxsize
+
 
 def as_tuple(value: Any, length: int = 1) -> tuple:
     """``value`` where it is a tuple, else a tuple that repeats it."""
@@ -43,7 +46,7 @@ def choose_bound(bound: str | Conditional | None, likelihood: Likelihood) -> Con
             "the variances of q(f) unknown without an N×N root, and putting v_i·d_i in their place is no bound "
             "(maths 5.3); use bound='spherical' (one trained v for each latent function) or 'standard'"
         )
-    return replace(structure, size=sys.maxsize if bound == "block" else structure.size, partition="rows")
+    return replace(structure, size=WHOLE_BATCH, partition="rows") if bound == "block" else structure
 
 
 def inducing_sets(name: str, Z) -> tuple[Parameter, ...]:

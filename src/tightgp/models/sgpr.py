@@ -1,6 +1,5 @@
 """Sparse GP regression with the collapsed bounds."""
 
-from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -17,7 +16,7 @@ from tightgp.kernels import Kernel
 from tightgp.latents import Latents
 from tightgp.likelihoods import Gaussian
 from tightgp.models.base import (
-    Model,
+    Partitioned,
     check_chunk,
     check_finite,
     check_mean,
@@ -32,7 +31,7 @@ from tightgp.refinement import Training
 from tightgp.statistics import Process, Rows
 
 
-class SGPR(Model):
+class SGPR(Partitioned):
     """Sparse GP regression: Gaussian noise, inducing inputs ``Z``, q(u) optimised in closed form (maths §2).
 
     ``bound`` is "diagonal" (the default, Titsias 2025), "standard", "spherical", "block", or an object such
@@ -123,18 +122,8 @@ class SGPR(Model):
         model, order = self, None
         if isinstance(data, Dataset):
             self._check(data)
-            if self.bound.size > 1 and self.bound.partition == "locality":
-                scales = self.bound.metric or self.kernel.length_scales(data.num_inputs)
-                if isinstance(scales, jax.core.Tracer) or isinstance(data.X, jax.core.Tracer):
-                    raise ValueError(
-                        "a partition into neighbours needs known inputs and lengthscales; inside a JAX trace use "
-                        "`model, rows = model.prepare(data)` before it and `model.objective(rows)` in it"
-                    )
-                metric = partition.metric(data.X, np.asarray(scales))
-                model = self._with_bound(replace(self.bound, metric=tuple(map(float, metric))))
-                order = partition.order(data.X, model.bound, metric)
-            else:
-                order = partition.order(data.X, self.bound, np.ones(data.num_inputs))
+            bound, order = partition.arrange(self.bound, (self.kernel,), data.X)
+            model = self if bound is self.bound else self._with_bound(bound)
         rows = to_rows(data, self._noise_variance, self.Z.dtype, order)
         check_mean(self.mean, rows.X, data.num_outputs)
         return model, rows, order

@@ -1,6 +1,5 @@
 """Sparse variational GPs with an explicit q(u): minibatches, every likelihood, several latent functions."""
 
-from dataclasses import fields
 from typing import Any
 
 import equinox as eqx
@@ -9,14 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tightgp import checks, diagnosis, linalg, means, parameters, uncollapsed
+from tightgp import checks, diagnosis, linalg, means, parameters, partition, uncollapsed
 from tightgp.conditionals import Conditional
 from tightgp.data import Batch, Dataset
 from tightgp.kernels import Kernel
 from tightgp.latents import Latents
 from tightgp.likelihoods.base import Likelihood
-from tightgp.models.base import Model, check_finite, check_mean, check_parts, jitter_level
+from tightgp.models.base import Partitioned, check_finite, check_mean, check_parts, jitter_level, with_fields
 from tightgp.models.construction import (
+    WHOLE_BATCH,
     as_tuple,
     check_data,
     choose_bound,
@@ -27,16 +27,18 @@ from tightgp.models.construction import (
 )
 from tightgp.parameters import Parameter
 from tightgp.posterior import Posterior
+from tightgp.refinement import Training
+from tightgp.statistics import Rows
 from tightgp.uncollapsed import Functions
 from tightgp.variational import COVARIANCES, VariationalGaussian
 
 
-class SVGP(Model):
+class SVGP(Partitioned):
     """A GP with any likelihood, inducing inputs ``Z`` and a trained Gaussian q(u) (maths §4–6).
 
-    ``bound`` is "diagonal" (the default for Gaussian noise), "standard", "block" (the minibatch is the block;
-    ``Block(64)`` cuts it into blocks of rows as they come), or "spherical", the default for every other
-    likelihood: one trained ``v`` for each latent function. The dtype of ``Z`` decides the precision of everything.
+    ``bound`` is "diagonal" (the default for Gaussian noise), "standard", "block" (the minibatch is the block),
+    ``Block(64)`` (blocks of neighbours, of which minibatches hold whole ones), or "spherical", the default for every
+    other likelihood: one trained ``v`` for each latent function. The dtype of ``Z`` decides all precision.
 
     Args:
         kernel: one kernel for all latent functions, or a list with one for each.
@@ -174,6 +176,7 @@ class SVGP(Model):
         """The bound on the log evidence, in total nats (maths 4.1, 5.1).
 
         With ``num_data``, ``data`` is a minibatch of so many rows, and this an unbiased estimate of the same total.
+        Blocks are made among its own rows: the total is then that of a partition into such batches.
         ``key`` is for likelihoods that take expectations by draws; without it the draws are always the same.
         """
         if num_data is not None:
@@ -184,9 +187,10 @@ class SVGP(Model):
             batch = batch._replace(weight=batch.weight * (num_data / data.num_data))
         return check_finite(_elbo(model, batch)[0], model, batch)
 
-    def posterior(self, *, scaled: bool = False) -> Posterior:
+    def posterior(self, data: Dataset | None = None, *, scaled: bool = False) -> Posterior:
         """The posterior that q(u) implies, its factors computed once.
 
+        With ``data``, the training rows, it can also predict from neighbours (maths 8.4; Gaussian noise).
         ``scaled`` multiplies the conditional's variance by the trained v also at new inputs (maths 8.3).
         """
         functions, _ = _functions(self)
@@ -201,23 +205,32 @@ class SVGP(Model):
             likelihood=self.likelihood,
             mixing=self.mixing,
             scale=self.v if scaled else None,
-            training=None,
+            training=None if data is None else self._keep(data),
             vector=self.vector and self.num_outputs == 1,
         )
 
+    def _keep(self, data: Dataset) -> Training:
+        X, y, known, _, _ = self.as_batch(data)
+        known = jnp.zeros(len(X), X.dtype) if known is None else known
+        return Training(None, Rows(X, y, known), None, None, self.bound)
+
     def prepare(self, data: Dataset) -> tuple["SVGP", Batch]:
-        batch = jax.tree.map(jnp.asarray, self.as_batch(data))
-        return self.for_targets(data.vector), batch
+        batch = self.as_batch(data)
+        model, order, _ = self.arrange(data.X)
+        if order is not None:
+            batch = jax.tree.map(lambda a: a[order], batch._replace(key=None))._replace(key=batch.key)
+        return model.for_targets(data.vector), jax.tree.map(jnp.asarray, batch)
+
+    def arrange(self, X) -> tuple["SVGP", np.ndarray | None, int]:
+        """This model with its partition of ``X`` fixed; the row order that makes blocks consecutive, None where they
+        are so; and how many rows a minibatch must not part."""
+        bound, order = partition.arrange(self.bound, as_tuple(self.kernel), X)
+        model = self if bound is self.bound else with_fields(self, bound=bound)
+        return model, order, 1 if bound.size == WHOLE_BATCH else bound.size
 
     def for_targets(self, vector: bool) -> "SVGP":
         """This model for targets (N,) or (N, 1): its predictions will have the same shape."""
-        if vector == self.vector:
-            return self
-        new = object.__new__(SVGP)
-        for field in fields(self):
-            object.__setattr__(new, field.name, getattr(self, field.name))
-        object.__setattr__(new, "vector", vector)
-        return new
+        return self if vector == self.vector else with_fields(self, vector=vector)
 
     def as_batch(self, data: Dataset) -> Batch:
         """Checked rows, still where they are."""

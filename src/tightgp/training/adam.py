@@ -58,7 +58,7 @@ def maximise(
 
 
 def _note(outcome: Outcome, climb: _Climb, done: int) -> None:
-    outcome.evaluations = done
+    outcome.evaluations = outcome.steps = done
     outcome.offer(climb.best, float(climb.best_value))
     outcome.rejected = int(climb.state.rejected)
 

@@ -18,7 +18,10 @@ _PART_BYTES = 64 << 20
 
 
 class Checkpoint:
-    """A file with one section for each start of a fit; what it belongs to is checked before anything of it is used."""
+    """A file with a section for each start of a fit and each round after.
+
+    What it belongs to is checked before anything of it is used.
+    """
 
     def __init__(self, path: Path, seconds: float, resume: bool, origin: dict[str, Any]):
         self._path, self._seconds, self._origin = path, seconds, origin
@@ -38,6 +41,16 @@ class Checkpoint:
     def section(self, start: int) -> "Section":
         """The part of the file for one start."""
         return Section(self, str(start))
+
+    def round(self, number: int, model) -> "Section":
+        """The part of the file for a round that begins with ``model``.
+
+        What an earlier start or number of steps had led to begins elsewhere, and is let go.
+        """
+        name = f"round {number} from {_digest(model)}"
+        for other in [key for key in self._sections if key.startswith(f"round {number} ") and key != name]:
+            del self._sections[other]
+        return Section(self, name)
 
     def stored(self, name: str) -> Any:
         """What the file has of a section, or None."""
@@ -91,12 +104,16 @@ class Section:
 
 def origin(model, data, settings: dict[str, Any]) -> dict[str, Any]:
     """What a checkpoint belongs to: fingerprints of model and data, and the settings that decide the way."""
+    return {"model": _digest(model), "data": fingerprint(data), "settings": settings}
+
+
+def _digest(model) -> str:
     tensors: dict[str, np.ndarray] = {}
     described = json.dumps(structure.encode(model, tensors), sort_keys=True)
     whole = hashlib.sha256(described.encode())
     for name in sorted(tensors):
         _absorb(whole, tensors[name])
-    return {"model": whole.hexdigest(), "data": fingerprint(data), "settings": settings}
+    return whole.hexdigest()
 
 
 def fingerprint(data) -> str:

@@ -11,19 +11,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tightgp import checks
 from tightgp.data import Batches, Dataset
 from tightgp.diagnosis import NumericalError
-from tightgp.models.base import Minibatched
-from tightgp.training import adam, lbfgs, sources, stochastic
+from tightgp.training import adam, arguments, lbfgs, sources, stochastic
 from tightgp.training.checkpoint import Checkpoint, Section, fingerprint, origin
 from tightgp.training.outcome import Outcome, Stop
 from tightgp.training.problem import Problem
 from tightgp.training.progress import ProgressBar
 from tightgp.training.result import FitResult
-from tightgp.training.stepping import Settings, is_natural
-
-METHODS = ("lbfgs", "adam", "natural")
+from tightgp.training.rounds import Rounds
+from tightgp.training.stepping import Settings
 
 
 def fit(
@@ -41,6 +38,7 @@ def fit(
     stream: bool | None = None,
     tolerance: float = 1e-9,
     restarts: int = 0,
+    refresh: int = 0,
     seed: int = 0,
     progress: bool = True,
     callback=None,
@@ -61,7 +59,8 @@ def fit(
         natural_rate: step size of natural gradients; None takes 1 where one step on all rows solves for q
             (Gaussian noise), and 0.1 elsewhere and with minibatches. A step is made smaller where q's covariance
             would not stay positive definite.
-        batch_size: train on minibatches of at most so many rows, reshuffled each epoch.
+        batch_size: train on minibatches of at most so many rows, reshuffled each epoch. Under a bound with blocks,
+            such as ``Block(64)``, they are made of whole blocks, at least one, and the blocks are reshuffled.
         epochs: how often minibatches go through the data; None makes up about ``steps`` steps.
         validation: a held-out `Dataset`, scored after each epoch: the best-scoring parameters are returned.
         patience: epochs without a better validation score after which training ends.
@@ -69,27 +68,34 @@ def fit(
             too large for the device.
         tolerance: relative gain of a step under which training counts as converged; L-BFGS then stops.
         restarts: further starts, drawn at random by ``seed``; the best is returned. Not with minibatches.
+        refresh: how often, after training, the partition of a bound that groups neighbours (``Block(64)``) is made
+            anew by the lengthscales just learnt, and training goes on from there for up to ``steps`` steps more, its
+            optimiser started afresh. Objectives of different partitions do not compare: the last partition's best
+            is returned, be it lower than an earlier one's. Ends early where the partition stays the same.
         seed: decides restarts and the order of rows; the same seed gives the same result.
         progress: show a bar, where standard error is a terminal.
         callback: called as ``callback(step, row)`` with a step's scalars, after each L-BFGS iteration, after
-            every 50 full-batch steps, and after each epoch; returning True ends training.
+            every 50 full-batch steps, and after each epoch; returning True ends training. With ``refresh`` steps are
+            counted on, and a row has its ``partition``, as the trace has.
         checkpoint: a file that keeps where training stands: written every ``checkpoint_seconds``, when training
             ends, and on Ctrl-C; always whole, so that the process may be killed at any moment.
             With "lbfgs" it keeps the gradient of every evaluation: as many numbers as there are parameters. `Batches`
             must come in the same order again.
         checkpoint_seconds: how long to wait between two writings.
         resume: go on from ``checkpoint`` where it exists, to the same numbers that training without the break
-            would have reached. ``steps``, ``epochs``, ``patience``, ``tolerance`` and ``restarts`` may differ from
-            before.
+            would have reached. ``steps``, ``epochs``, ``patience``, ``tolerance``, ``restarts`` and ``refresh`` may
+            differ from before.
 
     Returns:
         A `FitResult`. With minibatches its trace has one row an epoch, means over the epoch's steps. Ctrl-C ends
-        training and returns the best model so far (with minibatches, the latest), with the message "interrupted".
+        training and returns the best model so far (with minibatches, the latest; with ``refresh``, the best on the
+        latest partition), with the message "interrupted".
     """
     method = method or ("lbfgs" if batch_size is None else "adam")
-    _check(model, method, steps, learning_rate, natural_rate, tolerance, restarts, seed, callback)
-    _check_minibatches(model, data, method, batch_size, epochs, validation, patience, stream, restarts)
-    _check_checkpoint(checkpoint, checkpoint_seconds, resume)
+    arguments.check(model, method, steps, learning_rate, natural_rate, tolerance, restarts, seed, callback)
+    arguments.check_minibatches(model, data, method, batch_size, epochs, validation, patience, stream, restarts)
+    arguments.check_refresh(model, refresh, batch_size)
+    arguments.check_checkpoint(checkpoint, checkpoint_seconds, resume)
     if natural_rate is None and method == "natural":
         natural_rate = model.natural_rate if batch_size is None else min(0.1, model.natural_rate)
     began = time.perf_counter()
@@ -102,7 +108,7 @@ def fit(
         model, rows = model.prepare(data)
         job: Any = _FullBatch(method, steps, settings, tolerance)
     else:
-        source = sources.choose(model, data, batch_size, seed, stream)
+        model, source = sources.choose(model, data, batch_size, seed, stream)
         way["source"] = type(source).__name__
         way["validation"] = None if validation is None else fingerprint(validation)
         model = model.for_targets((data.first() if isinstance(data, Batches) else data).vector)
@@ -113,12 +119,12 @@ def fit(
     kept = None
     if checkpoint is not None:
         kept = Checkpoint(Path(checkpoint), checkpoint_seconds, resume, origin(given, data, way))
+    run = _Runner(job, progress, callback, refresh)
     runs: list[tuple[Outcome, Problem]] = []
     for start in range(restarts + 1):
         problem = Problem(model if start == 0 else _another(model, seed, start, rows), rows)
-        outcome = Outcome(problem.start)
+        outcome = run(problem, Section(None) if kept is None else kept.section(start))
         runs.append((outcome, problem))
-        _run(job, problem, outcome, progress, callback, Section(None) if kept is None else kept.section(start))
         if outcome.ended:
             break
     best, problem = max(runs, key=lambda run: run[0].objective)
@@ -128,16 +134,20 @@ def fit(
         best.trace.add({"objective": best.objective})
     if not np.isfinite(best.objective):
         raise NumericalError(f"{best.message}\n{model.explain(rows)}" if batch_size else model.explain(rows))
-    last, _ = runs[-1]
+    rounds, (last, _) = Rounds(problem.model(best.best), best), runs[-1]
+    if last.ended:
+        rounds.end(last.message)
+    elif refresh:
+        rounds.go_on(data, refresh, run, kept)
     return FitResult(
-        model=problem.model(best.best),
-        trace=best.trace.arrays(),
-        converged=best.converged and not last.ended,
-        message=last.message if last.ended else best.message,
-        objective=best.objective,
+        model=rounds.model,
+        trace=rounds.trace() if refresh else best.trace.arrays(),
+        converged=rounds.converged,
+        message=rounds.message,
+        objective=rounds.objective,
         seconds=time.perf_counter() - began,
-        evaluations=sum(outcome.evaluations for outcome, _ in runs),
-        rejected=sum(outcome.rejected for outcome, _ in runs),
+        evaluations=sum(outcome.evaluations for outcome, _ in runs) + rounds.evaluations,
+        rejected=sum(outcome.rejected for outcome, _ in runs) + rounds.rejected,
         restarts=[outcome.objective for outcome, _ in runs],
     )
 
@@ -186,83 +196,11 @@ class _Minibatch:
         )
 
 
-def _check(model, method, steps, learning_rate, natural_rate, tolerance, restarts, seed, callback) -> None:
-    checks.choice("method", method, METHODS)
-    checks.count("steps", steps)
-    _check_rate(learning_rate)
-    if natural_rate is not None:
-        checks.positive("natural_rate", checks.number("natural_rate", natural_rate))
-        if method != "natural":
-            raise ValueError("natural_rate goes with method='natural'")
-    checks.positive("tolerance", checks.number("tolerance", tolerance))
-    checks.seed("restarts", restarts)
-    checks.seed("seed", seed)
-    if callback is not None and not callable(callback):
-        raise ValueError(f"callback must be a function of (step, row), got {type(callback).__name__}")
-    if not hasattr(model, "prepare"):
-        raise ValueError(f"model must be a model such as tightgp.SGPR, got {type(model).__name__}")
-    if method == "natural" and not any(map(is_natural, jax.tree.leaves(model, is_leaf=is_natural))):
-        raise ValueError(f"method='natural' needs a model with an explicit q(u) such as SVGP, not {_kind(model)}")
-
-
-def _check_minibatches(model, data, method, batch_size, epochs, validation, patience, stream, restarts) -> None:
-    if batch_size is None:
-        if isinstance(data, Batches):
-            raise ValueError("batch_size is needed where data come as Batches")
-        for name, value in (("epochs", epochs), ("validation", validation), ("stream", stream)):
-            if value is not None:
-                raise ValueError(f"{name} goes with minibatches: pass batch_size too")
-        return
-    checks.count("batch_size", batch_size)
-    if method == "lbfgs":
-        raise ValueError("batch_size goes with method='adam' or 'natural': L-BFGS needs the whole objective")
-    if not isinstance(model, Minibatched):
-        raise ValueError(f"batch_size needs a model with an explicit q(u) such as SVGP; {_kind(model)} sees all rows")
-    if not isinstance(data, Dataset | Batches):
-        raise ValueError(f"data must be a tightgp.Dataset or tightgp.Batches, got {type(data).__name__}")
-    if epochs is not None:
-        checks.count("epochs", epochs)
-    checks.count("patience", patience)
-    if stream not in (None, True, False):
-        raise ValueError(f"stream must be True, False or None, got {stream!r}")
-    if validation is not None and not isinstance(validation, Dataset):
-        raise ValueError(f"validation must be a tightgp.Dataset of held-out rows, got {type(validation).__name__}")
-    if restarts:
-        raise ValueError("restarts go with full-batch training: minibatch objectives are too noisy to choose by")
-
-
-def _check_checkpoint(checkpoint, seconds, resume) -> None:
-    if checkpoint is not None and not isinstance(checkpoint, str | os.PathLike):
-        raise ValueError(f"checkpoint must be the name of a file, got {type(checkpoint).__name__}")
-    checks.not_negative("checkpoint_seconds", checks.number("checkpoint_seconds", seconds))
-    if resume not in (True, False):
-        raise ValueError(f"resume must be True or False, got {resume!r}")
-    if resume and checkpoint is None:
-        raise ValueError("resume=True needs checkpoint=, the file to go on from")
-
-
-def _check_rate(learning_rate) -> None:
-    first = learning_rate
-    if callable(learning_rate):
-        try:
-            first = np.asarray(jax.jit(learning_rate)(0))
-        except Exception as error:
-            raise ValueError(
-                "learning_rate must be a function of the step that JAX can compile, such as those of "
-                f"optax.schedules (use jnp.where instead of if); it raised {type(error).__name__}"
-            ) from error
-    checks.positive("learning_rate", checks.number("learning_rate", first))
-
-
 def _described(learning_rate):
     """What tells a learning rate from another: the number, or a schedule's numbers at some steps."""
     if not callable(learning_rate):
         return float(learning_rate)
     return [float(learning_rate(step)) for step in (0, 1, 10, 100, 1000, 10_000)]
-
-
-def _kind(model) -> str:
-    return type(model).__name__
 
 
 def _held_out(model, validation: Dataset):
@@ -297,13 +235,32 @@ class _Report:
         self._bar.update(step, self._state)
 
 
-def _run(job, problem, outcome, progress, callback, section: Section) -> None:
-    with ProgressBar(job.length, progress, job.unit) as bar:
-        try:
-            job(problem, outcome, _Report(bar, callback), section)
-        except KeyboardInterrupt:
-            outcome.end("interrupted")
-        except Stop:
-            outcome.end("stopped by the callback")
-        finally:
-            section.flush()
+@dataclass(frozen=True)
+class _Runner:
+    """Runs a job where the user sees it and can end it."""
+
+    job: Any
+    progress: bool
+    callback: Callable | None
+    refresh: int
+
+    def __call__(self, problem: Problem, section: Section, number: int = 0, before: int = 0) -> Outcome:
+        """Train on the rows' partition ``number``, when ``before`` steps were taken on those before it."""
+        outcome = Outcome(problem.start)
+        shown = f"partition {number + 1} of {self.refresh + 1}" if self.refresh else self.job.unit
+        with ProgressBar(self.job.length, self.progress, shown) as bar:
+            try:
+                self.job(problem, outcome, _Report(bar, self._heard(number, before)), section)
+            except KeyboardInterrupt:
+                outcome.end("interrupted")
+            except Stop:
+                outcome.end("stopped by the callback")
+            finally:
+                section.flush()
+        return outcome
+
+    def _heard(self, number: int, before: int) -> Callable | None:
+        callback = self.callback
+        if callback is None or not self.refresh:
+            return callback
+        return lambda step, row: callback(before + step, {**row, "partition": number})

@@ -105,7 +105,8 @@ def maximise(problem: Problem, outcome: Outcome, steps: int, tolerance: float, r
         row = {"objective": value, **recent.get(value, {}), "rejected": outcome.rejected}
         recent.clear()
         outcome.trace.add(row)
-        report(len(outcome.trace) - 1, row, f"objective {value:.6g}")
+        outcome.steps += 1
+        report(outcome.steps, row, f"objective {value:.6g}")
 
     options = {"maxiter": steps, "maxfun": 20 * steps, "ftol": tolerance, "gtol": 1e-6, "maxcor": 20}
     start = problem.to_vector(problem.start)

@@ -20,6 +20,7 @@ class Outcome:
         self.trace = TraceBuilder()
         self.converged, self.message = False, ""
         self.evaluations = self.rejected = 0
+        self.steps = 0  # as a callback counts them
         self.ended = False  # by the user: no further start is tried
 
     def offer(self, point, objective: float) -> None:

@@ -22,7 +22,7 @@ class Problem:
 
     def model(self, point) -> Any:
         """The model at ``point``."""
-        return eqx.combine(point, self.fixed)
+        return eqx.combine(self.fixed, point)  # what is no array comes from the first: a program's may be another fit's
 
     def evaluate(self, point):
         """Value, gradient, scalars to follow, and whether all is finite."""

@@ -11,8 +11,9 @@ class FitResult:
     """A trained model and how it came about.
 
     ``trace`` maps names to one number a step: ``objective`` (total nats, to be maximised), ``gradient_norm``,
-    and what the model reports of itself, such as ``noise_variance`` and ``jitter``. ``restarts`` holds the best
-    objective of every start, in order.
+    and what the model reports of itself, such as ``noise_variance`` and ``jitter``; where ``refresh`` made the
+    partition anew, ``partition`` numbers them, and only objectives of the same one compare. ``restarts`` holds the
+    best objective of every start, in order.
     """
 
     model: Any

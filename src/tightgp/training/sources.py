@@ -1,7 +1,8 @@
 """Where minibatches come from: arrays on the device, arrays on the host, or an iterator.
 
 Every epoch is cut into equal batches of at most ``batch_size`` rows; where they do not come out even, a batch ends
-in a row of weight zero. A source gives its epochs in segments, each one compiled program long.
+in a row of weight zero. Where a model has blocks of rows that must not be parted, all this holds of blocks instead. A
+source gives its epochs in segments, each one compiled program long.
 """
 
 import math
@@ -25,15 +26,27 @@ _AHEAD = 2
 _RESIDENT_BYTES = 2 << 30
 
 
-def plan(num_data: int, batch_size: int, seed: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows make up each batch of an epoch (steps, rows), shuffled by ``seed``, and their weights."""
-    steps = math.ceil(num_data / batch_size)
-    size = math.ceil(num_data / steps)
-    order = np.random.default_rng((seed, epoch)).permutation(num_data)
-    place = np.arange(steps * size).reshape(size, steps).T  # what is missing is then spread over the batches
-    real = place < num_data
-    weight = real * (num_data / real.sum(axis=1, keepdims=True))
-    return order[np.minimum(place, num_data - 1)], weight
+def plan(num_data: int, batch_size: int, seed: int, epoch: int, size: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows make up each batch of an epoch (steps, rows), shuffled by ``seed``, and their weights.
+
+    Blocks of ``size`` consecutive rows stay together; the last may be short, and is filled up by rows of weight zero.
+    Every batch stands for all blocks: a row's weight is how many there are for each one in its batch (maths 4.1d).
+    """
+    blocks, steps = _counts(num_data, batch_size, size)
+    most = math.ceil(blocks / steps)
+    order = np.random.default_rng((seed, epoch)).permutation(blocks)
+    place = np.arange(steps * most).reshape(most, steps).T  # what is missing is then spread over the batches
+    real = place < blocks
+    weight = real * (blocks / real.sum(axis=1, keepdims=True))
+    block = order[np.minimum(place, blocks - 1)]
+    rows = (block[:, :, None] * size + np.arange(size)).reshape(steps, -1)
+    return np.minimum(rows, num_data - 1), np.repeat(weight, size, axis=1) * (rows < num_data)
+
+
+def _counts(num_data: int, batch_size: int, size: int) -> tuple[int, int]:
+    """How many blocks there are, and how many batches they make."""
+    blocks = math.ceil(num_data / size)
+    return blocks, 1 if batch_size >= num_data else math.ceil(blocks / max(batch_size // size, 1))
 
 
 def _keys(seed: int, epoch: int, steps: int):
@@ -41,13 +54,21 @@ def _keys(seed: int, epoch: int, steps: int):
 
 
 class _Shuffled:
-    """Rows of which each epoch is a new order, so that nothing is carried from one to the next."""
+    """Rows of which each epoch is a new order, so that nothing is carried from one to the next.
 
-    def __init__(self, rows: Batch, batch_size: int, seed: int):
-        self.rows, self.seed = rows, seed
+    ``order`` is one of the rows in which blocks of ``size`` are consecutive; None where they are so as they come.
+    """
+
+    def __init__(self, rows: Batch, batch_size: int, seed: int, order: np.ndarray | None = None, size: int = 1):
+        self.rows, self.seed, self.order = rows, seed, order
         self.num_data = rows.X.shape[0]
-        self.batch_size = min(batch_size, self.num_data)
-        self.steps = math.ceil(self.num_data / self.batch_size)
+        self.batch_size, self.size = min(batch_size, self.num_data), min(size, self.num_data)
+        _, self.steps = _counts(self.num_data, self.batch_size, self.size)
+
+    def plan(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Which rows make up each batch of an epoch, and their weights."""
+        index, weight = plan(self.num_data, self.batch_size, self.seed, number, self.size)
+        return index if self.order is None else self.order[index], weight
 
     def carried(self) -> None:
         """What the next epoch begins with."""
@@ -61,7 +82,7 @@ class Resident(_Shuffled):
 
     def epoch(self, number: int) -> Iterator[tuple]:
         """What a program scans over, and the resident rows."""
-        index, weight = plan(self.num_data, self.batch_size, self.seed, number)
+        index, weight = self.plan(number)
         keys = _keys(self.seed, number, self.steps)
         length = math.ceil(self.steps / math.ceil(self.steps / _SEGMENT_STEPS))
         for start in range(0, self.steps, length):
@@ -83,10 +104,11 @@ class Streamed(_Shuffled):
 
     def sample(self) -> Batch:
         """Rows to look at where something goes wrong."""
-        return _weighed(_part(self.rows, slice(0, 10 * self.batch_size)), self.num_data)
+        first = slice(0, 10 * self.batch_size)
+        return _weighed(_part(self.rows, first if self.order is None else self.order[first]), self.num_data)
 
     def _segments(self, number):
-        index, weight = plan(self.num_data, self.batch_size, self.seed, number)
+        index, weight = self.plan(number)
         keys = _keys(self.seed, number, self.steps)
         row_bytes = sum(a.dtype.itemsize * a[0].size for a in (self.rows.X, self.rows.y))
         length = max(1, _SEGMENT_BYTES // (row_bytes * index.shape[1]))
@@ -99,11 +121,15 @@ class Streamed(_Shuffled):
 
 
 class Iterated:
-    """Batches that an iterator gives, cut anew into equal ones; what is left over begins the next epoch."""
+    """Batches that an iterator gives, cut anew into equal ones; what is left over begins the next epoch.
 
-    def __init__(self, batches: Batches, model, batch_size: int, seed: int):
+    Blocks of ``size`` rows are made among the rows of a batch: the others are not known.
+    """
+
+    def __init__(self, batches: Batches, model, batch_size: int, seed: int, size: int = 1):
         self.batches, self.model, self.seed = batches, model, seed
-        self.num_data, self.batch_size = batches.num_data, min(batch_size, batches.num_data)
+        self.num_data = batches.num_data
+        self.batch_size = min(max(batch_size // size, 1) * size, self.num_data)
         self.steps = self.num_data // self.batch_size
         self._left: list[Batch] = []
 
@@ -124,14 +150,18 @@ class Iterated:
 
     def sample(self) -> Batch:
         """Rows to look at where something goes wrong: the first that come."""
-        return _weighed(self.model.as_batch(self.batches.first()), self.num_data)
+        return _weighed(self._arranged(self.model.as_batch(self.batches.first())), self.num_data)
 
     def _segments(self, number):
-        for i, rows in enumerate(self._cut()):
+        for i, rows in enumerate(map(self._arranged, self._cut())):
             weight = np.full(len(rows.X), self.num_data / len(rows.X), rows.X.dtype)
             key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self.seed), number), i)
             batch = jax.tree.map(jnp.asarray, rows._replace(weight=weight, key=key))
             yield jax.tree.map(lambda a: a[None], batch), None
+
+    def _arranged(self, rows: Batch) -> Batch:
+        _, order, _ = self.model.arrange(rows.X)
+        return rows if order is None else _part(rows, order)
 
     def _cut(self) -> Iterator[Batch]:
         seen = 0
@@ -167,7 +197,7 @@ def _joined(parts: list[Batch]) -> Batch:
     return Batch(X, y, known, weight, parts[0].key)
 
 
-def _part(rows: Batch, which: slice) -> Batch:
+def _part(rows: Batch, which: slice | np.ndarray) -> Batch:
     known = None if rows.known is None else rows.known[which]
     return Batch(rows.X[which], rows.y[which], known, rows.weight[which], rows.key)
 
@@ -211,15 +241,19 @@ def _ahead(segments: Iterator) -> Iterator:
 
 
 def choose(model, data, batch_size: int, seed: int, stream: bool | None):
-    """The source that fits ``data``: on the device where there is room, else streamed."""
+    """``model`` with its blocks decided, and the source that fits ``data``: on the device if there is room there."""
     if isinstance(data, Batches):
-        return Iterated(data, model, batch_size, seed)
+        model, _, size = model.arrange(model.as_batch(data.first()).X)
+        return model, Iterated(data, model, batch_size, seed, size)
     rows = model.as_batch(data)
+    model, order, size = model.arrange(rows.X)
     if stream is None:
         stream = _mapped(rows.X) or rows.X.nbytes + rows.y.nbytes > _room()
     if stream:
-        return Streamed(jax.tree.map(np.asarray, rows._replace(key=None)), batch_size, seed)
-    return Resident(jax.tree.map(jnp.asarray, rows), batch_size, seed)
+        return model, Streamed(jax.tree.map(np.asarray, rows._replace(key=None)), batch_size, seed, order, size)
+    if order is not None:
+        rows = _part(rows, order)
+    return model, Resident(jax.tree.map(jnp.asarray, rows), batch_size, seed, None, size)
 
 
 def _mapped(array) -> bool:

@@ -41,7 +41,7 @@ def maximise(
         s = section.stored
         state, totals = checkpoint.like(state, s["state"]), s["totals"]
         number, done, best, waited = s["epoch"], s["segments"], s["best"], s["waited"]
-        outcome.evaluations, outcome.rejected = s["evaluations"], int(state.rejected)
+        outcome.steps, outcome.evaluations, outcome.rejected = number, s["evaluations"], int(state.rejected)
         outcome.trace.restore(s["trace"])
         if s["objective"] > -np.inf:
             outcome.replace(checkpoint.like(problem.start, s["point"]), s["objective"])
@@ -83,6 +83,7 @@ def maximise(
         outcome.rejected = int(state.rejected)
         speed = taken / (time.perf_counter() - began)
         number, done, totals = number + 1, 0, {}
+        outcome.steps = number
         if not np.isfinite(row["objective"]):
             outcome.message = f"the objective was not finite at any step of epoch {number}"
             return

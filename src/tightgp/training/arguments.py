@@ -1,0 +1,105 @@
+"""What is refused of `fit`'s arguments, before anything is computed."""
+
+import os
+
+import jax
+import numpy as np
+
+from tightgp import checks
+from tightgp.data import Batches, Dataset
+from tightgp.models.base import Minibatched
+from tightgp.training.stepping import is_natural
+
+METHODS = ("lbfgs", "adam", "natural")
+
+
+def check(model, method, steps, learning_rate, natural_rate, tolerance, restarts, seed, callback) -> None:
+    """What every way of training takes."""
+    checks.choice("method", method, METHODS)
+    checks.count("steps", steps)
+    _check_rate(learning_rate)
+    if natural_rate is not None:
+        checks.positive("natural_rate", checks.number("natural_rate", natural_rate))
+        if method != "natural":
+            raise ValueError("natural_rate goes with method='natural'")
+    checks.positive("tolerance", checks.number("tolerance", tolerance))
+    checks.seed("restarts", restarts)
+    checks.seed("seed", seed)
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback must be a function of (step, row), got {type(callback).__name__}")
+    if not hasattr(model, "prepare"):
+        raise ValueError(f"model must be a model such as tightgp.SGPR, got {type(model).__name__}")
+    if method == "natural" and not any(map(is_natural, jax.tree.leaves(model, is_leaf=is_natural))):
+        raise ValueError(f"method='natural' needs a model with an explicit q(u) such as SVGP, not {_kind(model)}")
+
+
+def check_minibatches(model, data, method, batch_size, epochs, validation, patience, stream, restarts) -> None:
+    """What goes with minibatches, and what does not."""
+    if batch_size is None:
+        if isinstance(data, Batches):
+            raise ValueError("batch_size is needed where data come as Batches")
+        for name, value in (("epochs", epochs), ("validation", validation), ("stream", stream)):
+            if value is not None:
+                raise ValueError(f"{name} goes with minibatches: pass batch_size too")
+        return
+    checks.count("batch_size", batch_size)
+    if method == "lbfgs":
+        raise ValueError("batch_size goes with method='adam' or 'natural': L-BFGS needs the whole objective")
+    if not isinstance(model, Minibatched):
+        raise ValueError(f"batch_size needs a model with an explicit q(u) such as SVGP; {_kind(model)} sees all rows")
+    if not isinstance(data, Dataset | Batches):
+        raise ValueError(f"data must be a tightgp.Dataset or tightgp.Batches, got {type(data).__name__}")
+    if epochs is not None:
+        checks.count("epochs", epochs)
+    checks.count("patience", patience)
+    if stream not in (None, True, False):
+        raise ValueError(f"stream must be True, False or None, got {stream!r}")
+    if validation is not None and not isinstance(validation, Dataset):
+        raise ValueError(f"validation must be a tightgp.Dataset of held-out rows, got {type(validation).__name__}")
+    if restarts:
+        raise ValueError("restarts go with full-batch training: minibatch objectives are too noisy to choose by")
+
+
+def check_refresh(model, refresh, batch_size) -> None:
+    """A partition can be made anew where lengthscales made it, and where all rows are seen in it."""
+    if not checks.seed("refresh", refresh):
+        return
+    if batch_size is not None:
+        raise ValueError(
+            "refresh goes with full-batch training, so leave out batch_size: minibatches are drawn from one partition, "
+            "made before the first epoch"
+        )
+    if not getattr(model, "partitioned", False):
+        raise ValueError(
+            "refresh needs a bound that groups neighbours, such as bound=tightgp.Block(64) or "
+            f"tightgp.PowerEP(1.0, block=64) with partition='locality'; this {_kind(model)} has no such partition, "
+            "so leave refresh at 0"
+        )
+
+
+def check_checkpoint(checkpoint, seconds, resume) -> None:
+    """Where training is kept, and whether it goes on."""
+    if checkpoint is not None and not isinstance(checkpoint, str | os.PathLike):
+        raise ValueError(f"checkpoint must be the name of a file, got {type(checkpoint).__name__}")
+    checks.not_negative("checkpoint_seconds", checks.number("checkpoint_seconds", seconds))
+    if resume not in (True, False):
+        raise ValueError(f"resume must be True or False, got {resume!r}")
+    if resume and checkpoint is None:
+        raise ValueError("resume=True needs checkpoint=, the file to go on from")
+
+
+def _check_rate(learning_rate) -> None:
+    first = learning_rate
+    if callable(learning_rate):
+        try:
+            first = np.asarray(jax.jit(learning_rate)(0))
+        except Exception as error:
+            raise ValueError(
+                "learning_rate must be a function of the step that JAX can compile, such as those of "
+                f"optax.schedules (use jnp.where instead of if); it raised {type(error).__name__}"
+            ) from error
+    checks.positive("learning_rate", checks.number("learning_rate", first))
+
+
+def _kind(model) -> str:
+    return type(model).__name__

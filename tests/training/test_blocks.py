@@ -1,0 +1,241 @@
+"""Minibatches under a bound with blocks: whole blocks of neighbours, from arrays, files and iterators."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tightgp as tgp
+from tests.training.test_checkpoint import assert_same
+from tightgp import likelihoods as lk
+from tightgp import partition
+from tightgp.training import sources, stochastic
+
+N, SIZE = 61, 8  # eight blocks, the last of five rows
+
+
+def problem():
+    """More wiggles than inducing inputs, and known noise."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, size=(N, 1))
+    return tgp.Dataset(X, np.sin(7 * X[:, 0]) + 0.1 * rng.normal(size=N), rng.uniform(0.0, 0.05, size=N))
+
+
+def model_of(bound=None, lengthscale=0.3):
+    Z = np.linspace(-3, 3, 4)[:, None]
+    return tgp.SVGP(tgp.kernels.SquaredExponential(1.0, lengthscale), lk.Gaussian(0.05), Z, bound or tgp.Block(SIZE))
+
+
+def run(model, data, **options):
+    settings = {"batch_size": 2 * SIZE + 3, "epochs": 2, "learning_rate": 0.02, "progress": False}
+    return tgp.fit(model, data, **{**settings, **options})
+
+
+def assert_alike(one, other):
+    for a, b in zip(jax.tree.leaves(one.model), jax.tree.leaves(other.model), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(one.trace["objective"], other.trace["objective"], rtol=1e-9)
+
+
+def gathered(source, number):
+    """All batches of an epoch, with rows stacked."""
+    parts = []
+    for batches, resident in source.epoch(number):
+        if resident is not None:
+            index, weight, key = batches
+            rows = jax.tree.map(lambda a, i=index: a[i], resident._replace(key=None))
+            batches = rows._replace(weight=weight, key=key)
+        parts.append(batches._replace(key=None))
+    return jax.tree.map(lambda *a: np.concatenate(a), *parts)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.integers(1, 90), st.integers(1, 100), st.integers(1, 20), st.integers(0, 3))
+def test_every_block_is_whole_and_comes_once_an_epoch(num_data, batch_size, size, epoch):
+    size = min(size, num_data)
+    index, weight = sources.plan(num_data, batch_size, 0, epoch, size)
+    blocks, real = -(-num_data // size), weight > 0
+    assert sorted(index[real]) == list(range(num_data))
+    assert index.shape[1] <= max(batch_size, size) or len(index) == 1
+    assert index.shape[1] % size == 0
+    for rows, here in zip(index.reshape(-1, size), real.reshape(-1, size), strict=True):
+        block = set(rows[here] // size)
+        assert len(block) <= 1
+        assert here.sum() in {0} | {min(size, num_data - b * size) for b in block}
+    held = np.array([len(set(rows[here] // size)) for rows, here in zip(index, real, strict=True)])
+    assert held.max() - held.min() <= 1
+    np.testing.assert_allclose(weight.max(axis=1), blocks / held)
+    assert all(len(set(row[row > 0])) == 1 for row in weight)
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(st.integers(1, 300), st.integers(1, 320), st.integers(0, 5), st.integers(0, 5))
+def test_single_rows_are_dealt_as_ever(num_data, batch_size, seed, epoch):
+    """Bit for bit what checkpoints of former training go on with."""
+    steps = -(-num_data // batch_size)
+    each = -(-num_data // steps)
+    place = np.arange(steps * each).reshape(each, steps).T
+    real = place < num_data
+    order = np.random.default_rng((seed, epoch)).permutation(num_data)
+    index, weight = sources.plan(num_data, batch_size, seed, epoch)
+    np.testing.assert_array_equal(index, order[np.minimum(place, num_data - 1)])
+    np.testing.assert_array_equal(weight, real * (num_data / real.sum(axis=1, keepdims=True)))
+
+
+@pytest.mark.parametrize("how", ["locality", "rows", "random"])
+@pytest.mark.parametrize("stream", [True, False])
+def test_batches_hold_the_blocks_of_the_partition_of_all_rows(how, stream):
+    data = problem()
+    model, source = sources.choose(model_of(tgp.Block(SIZE, how)), data, 2 * SIZE, 0, stream)
+    order = partition.order(data.X, model.bound, np.array([0.3]))
+    order = np.arange(N) if order is None else order
+    expected = {frozenset(data.X[order[i : i + SIZE], 0]) for i in range(0, N, SIZE)}
+    for epoch in range(2):
+        rows = gathered(source, epoch)
+        assert rows.X.shape == (source.steps, 2 * SIZE, 1) == (4, 16, 1)
+        blocks = rows.X.reshape(-1, SIZE)
+        here = rows.weight.reshape(-1, SIZE) > 0
+        assert {frozenset(b[h]) for b, h in zip(blocks, here, strict=True) if h.any()} == expected
+        assert here.sum() == N
+        where = np.searchsorted(np.sort(data.X[:, 0]), rows.X[rows.weight > 0][:, 0])
+        for name, column in (("y", rows.y[..., 0]), ("noise_variance", rows.known)):
+            wanted = getattr(data, name)[np.argsort(data.X[:, 0])][where]
+            np.testing.assert_array_equal(column[rows.weight > 0], wanted)
+
+
+def test_an_epochs_mean_is_the_bound_itself():
+    """Also with a short last block, as batches hold equally many blocks; else blocks weigh as there are in each."""
+    data = problem()
+    model = model_of()
+    whole, rows = model.prepare(data)
+    full = float(whole.objective(rows)[0])
+    _, source = sources.choose(model, data, 2 * SIZE, 0, None)
+
+    @jax.jit
+    def objective(batch):
+        return whole.objective(batch)[0]
+
+    batches = gathered(source, 0)
+    values = [float(objective(jax.tree.map(lambda a, i=i: a[i], batches))) for i in range(4)]
+    assert np.mean(values) == pytest.approx(full, rel=1e-10)
+    assert np.std(values) > 1
+    _, uneven = sources.choose(model, data, 3 * SIZE, 0, None)  # three, three and two blocks
+    batches = gathered(uneven, 0)
+    held = (batches.weight.reshape(3, -1, SIZE) > 0).any(axis=2).sum(axis=1)
+    divergence = float(whole.objective(rows)[1]["divergence"])
+    values = [float(whole.objective(jax.tree.map(lambda a, i=i: a[i], batches))[0]) for i in range(3)]
+    assert sorted(held) == [2, 3, 3]
+    assert np.sum(held / 8 * (np.array(values) + divergence)) - divergence == pytest.approx(full, rel=1e-10)
+
+
+def test_a_batch_of_ones_own_has_its_own_blocks():
+    """`elbo` with ``num_data`` groups the rows it is given; whole blocks stay what they were."""
+    data, model = problem(), model_of()
+    model, order, size = model.arrange(data.X)
+    assert size == SIZE
+    parts = [data.take(np.sort(order[i : i + 16])) for i in range(0, 48, 16)]
+    rows = data.take(order[:48])
+    values = [float(model.elbo(part, num_data=48)) for part in parts]
+    assert np.mean(values) == pytest.approx(float(model.elbo(rows)), rel=1e-9)
+
+
+def test_streams_and_files_train_like_arrays_on_the_device(tmp_path, monkeypatch):
+    data = problem()
+    for name in ("X", "y", "noise_variance"):
+        np.save(tmp_path / f"{name}.npy", getattr(data, name))
+    mapped = tgp.Dataset(*(np.load(tmp_path / f"{n}.npy", mmap_mode="r") for n in ("X", "y", "noise_variance")))
+    resident, streamed = run(model_of(), data), run(model_of(), data, stream=True)
+    monkeypatch.setattr(partition, "_PIECE_BYTES", 80)
+    from_file = run(model_of(), mapped)
+    assert isinstance(sources.choose(model_of(), mapped, SIZE, 0, None)[1], sources.Streamed)
+    assert_alike(resident, streamed)
+    assert_alike(resident, from_file)
+    assert resident.model.bound.metric == from_file.model.bound.metric == (0.3,)
+    other = run(model_of(lengthscale=0.4), data, epochs=1)  # the same compiled program
+    assert other.model.bound.metric == (0.4,)
+
+
+def test_all_rows_at_once_are_the_full_bound():
+    data = problem()
+    result = run(model_of(), data, batch_size=N, epochs=1)
+    assert result.objective == pytest.approx(float(model_of().elbo(data)), rel=1e-9)
+    result = run(model_of(tgp.Block(10 * N)), data, batch_size=1, epochs=1)
+    assert result.objective == pytest.approx(float(model_of("block").elbo(data)), rel=1e-9)
+
+
+def test_block_by_name_still_takes_the_batch_as_it_comes():
+    model, source = sources.choose(model_of("block"), problem(), 20, 0, None)
+    assert (source.size, source.order, source.steps) == (1, None, 4)
+    np.testing.assert_array_equal(source.plan(2)[0], sources.plan(N, 20, 0, 2)[0])
+    assert model.bound.partition == "rows"
+
+
+def test_batches_of_an_iterator_are_put_in_the_order_of_their_neighbours():
+    data = problem()
+    parts = [data.take(slice(0, 30)), data.take(slice(30, None))]
+    batches = tgp.Batches(parts, N)
+    model, source = sources.choose(model_of(), batches, 2 * SIZE + 3, 0, None)
+    assert model.bound.metric == (0.3,)
+    assert (source.batch_size, source.steps) == (16, 3)
+    rows = gathered(source, 0)
+    for i in range(3):
+        X = rows.X[i, :, 0]
+        assert X[:SIZE].max() < X[SIZE:].min()
+        assert set(X) == set(data.X[16 * i : 16 * (i + 1), 0])
+        where = [int(np.flatnonzero(data.X[:, 0] == x)[0]) for x in X]
+        np.testing.assert_array_equal(rows.y[i, :, 0], data.y[where])
+        np.testing.assert_array_equal(rows.known[i], data.noise_variance[where])
+    result = run(model_of(), batches)
+    assert result.model.bound.metric == (0.3,)
+    own = [float(model_of().elbo(data.take(slice(16 * i, 16 * i + 16)), num_data=N)) for i in range(3)]
+    first = run(model_of(), batches, epochs=1, learning_rate=1e-12)
+    assert first.objective == pytest.approx(np.mean(own), rel=1e-8)
+
+
+@pytest.mark.parametrize("way", ["resident", "streamed", "iterated"])
+def test_an_epoch_can_be_broken_off_in_its_middle(way, tmp_path, monkeypatch):
+    """And goes on to the same bits."""
+    monkeypatch.setattr(sources, "_SEGMENT_STEPS", 1)
+    monkeypatch.setattr(sources, "_SEGMENT_BYTES", 1)
+    data = problem() if way != "iterated" else tgp.Batches([problem()], N)
+    options = {"stream": True} if way == "streamed" else {}
+    path, whole, step = tmp_path / "run.safetensors", run(model_of(), data, **options), stochastic._run
+    calls = iter(range(4 + (way != "iterated")))
+
+    def broken(*arguments):
+        if next(calls, None) is None:
+            raise KeyboardInterrupt
+        return step(*arguments)
+
+    monkeypatch.setattr(stochastic, "_run", broken)
+    assert run(model_of(), data, checkpoint=path, **options).message == "interrupted"
+    monkeypatch.setattr(stochastic, "_run", step)
+    assert_same(run(model_of(), data, checkpoint=path, resume=True, **options), whole)
+
+
+def test_blocks_gain_over_single_rows():
+    """From the same start: what eight inducing inputs leave unsaid, neighbours know of each other."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, size=(N, 1))
+    data = tgp.Dataset(X, np.sin(4 * X[:, 0]) + 0.1 * rng.normal(size=N))
+    start, Z = (tgp.kernels.SquaredExponential(1.0, 0.3), lk.Gaussian(0.05)), np.linspace(-3, 3, 8)[:, None]
+    options = {"method": "natural", "epochs": 60, "learning_rate": 0.05}
+    blocks, single = (run(tgp.SVGP(*start, Z, bound), data, **options).model for bound in (tgp.Block(16), "diagonal"))
+    assert float(blocks.elbo(data)) > float(single.elbo(data)) + 5
+    evidence = tgp.ExactGP(blocks.kernel, blocks.likelihood.noise_variance).log_evidence(data)
+    assert float(blocks.elbo(data)) < float(evidence)
+
+
+def test_several_outputs_with_some_missing():
+    data = problem()
+    y = np.stack([data.y, np.where(np.arange(N) % 3, np.nan, data.y)], axis=1)
+    both = tgp.Dataset(data.X, y, data.noise_variance, missing=True)
+    kernels = [tgp.kernels.SquaredExponential(1.0, 0.3), tgp.kernels.Matern32(1.0, 0.5)]
+    model = tgp.SVGP(kernels, lk.Gaussian([0.05, 0.05]), model_of().Z, tgp.Block(SIZE))
+    result = run(model, both, learning_rate=1e-12, batch_size=2 * SIZE, epochs=1)
+    assert result.objective == pytest.approx(float(model.elbo(both)), rel=1e-6)
+    gradient = eqx.filter_grad(lambda m, rows: m.objective(rows)[0])(*model.prepare(both))
+    assert all(bool(jnp.all(jnp.isfinite(g))) for g in jax.tree.leaves(gradient))
