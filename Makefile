@@ -4,7 +4,7 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format peers snelson poisson nybikes kin40k bench-collapsed bench-svgp parity clean
+.PHONY: help demo test lint format peers snelson poisson nybikes kin40k bench-collapsed bench-svgp bench-gpboost parity clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -39,7 +39,7 @@ $(PEERS)/.ready: benchmarks/peers.txt
 	$(PEERS)/bin/pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
 	touch $@
 
-peers: $(PEERS)/.ready ## Install GPyTorch and GPflow in an environment of their own
+peers: $(PEERS)/.ready ## Install GPyTorch, GPflow and GPBoost in an environment of their own
 
 bench-collapsed: $(VENV)/.ready $(PEERS)/.ready ## Collapsed bound: time against the peers, peak memory at a million rows
 	$(BIN)/python -m benchmarks.collapsed --peers $(PEERS)/bin/python
@@ -49,6 +49,9 @@ parity: $(VENV)/.ready $(PEERS)/.ready ## The same bounds and predictions as GPf
 
 bench-svgp: $(VENV)/.ready $(PEERS)/.ready ## Minibatch SVGP: time of a step against GPyTorch, float64 and float32
 	$(BIN)/python -m benchmarks.svgp --peers $(PEERS)/bin/python
+
+bench-gpboost: $(VENV)/.ready $(PEERS)/.ready ## Blocks and neighbours against GPBoost's Vecchia: time and quality (needs TIGHTGP_DATA)
+	$(BIN)/python -m benchmarks.gpboost --peers $(PEERS)/bin/python
 
 poisson: $(VENV)/.ready ## The paper's artificial Poisson example: a table over ten seeds and its figure
 	$(BIN)/python -m experiments.poisson

@@ -1,0 +1,245 @@
+"""What each step nearer to the exact GP is worth: tighter bounds in training, neighbours in prediction.
+
+Collapsed models with the same start, from the standard bound over blocks to Power EP (whose objective is no bound),
+each predicting test rows globally and from the nearest training rows; and the exact GP where there are few enough rows.
+Matérn-3/2, float64, L-BFGS, inducing points by k-means; the paper's splits (64 % train, 20 % test, standardised).
+
+    python -m experiments.neighbours --rows 4000 --out experiments/results/neighbours.jsonl
+    python -m experiments.neighbours --report experiments/results/neighbours.jsonl
+
+Every training adds one line to the file as soon as it is done, and is not done again where its line is there already.
+"""
+
+import argparse
+import json
+import math
+import os
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from rich.console import Console
+from scipy import stats
+
+import tightgp as tgp
+from experiments import neighbours_report
+from tightgp import datasets, scores
+from tightgp.training.problem import Problem
+
+SETS = ["pol", "bike", "elevators", "kin40k", "protein", "keggdirected", "keggundirected", "houseelectric"]
+BOUNDS = ["standard", "diagonal", "block:32", "block:64", "block:256", "pep:0.5:64", "pep:1:64"]
+LEVELS = (50, 90, 95)
+#: What is recorded instead of ending the run; JAX's own error is mostly memory that ran out.
+FAILURES = (tgp.NumericalError, jax.errors.JaxRuntimeError)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS, metavar="SET")
+    parser.add_argument("--splits", type=int, default=3, help="seeds 0, 1, ...")
+    parser.add_argument("--rows", type=int, help="train on at most so many rows; without it, on all")
+    parser.add_argument("--test-rows", type=int, default=8000, help="predict at most so many rows")
+    parser.add_argument("--inducing", type=int, default=256)
+    parser.add_argument(
+        "--bounds",
+        nargs="+",
+        default=BOUNDS,
+        help="standard, spherical, diagonal, block:SIZE, pep:ALPHA:BLOCK; @N after it makes the partition anew N times",
+    )
+    parser.add_argument(
+        "--neighbours", nargs="*", type=int, default=[16, 64, 128], help="besides global prediction; may be none"
+    )
+    parser.add_argument("--steps", type=int, default=200, help="most steps of L-BFGS")
+    parser.add_argument("--tolerance", type=float, default=1e-7, help="relative gain under which training ends")
+    parser.add_argument("--exact-limit", type=int, default=15_000, help="most rows for the exact GP; 0 does without it")
+    parser.add_argument("--lengthscales", choices=["ard", "one"], default="ard")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no training after so many seconds")
+    parser.add_argument("--out", type=Path, default=Path("experiments/results/neighbours.jsonl"), help="JSON lines")
+    parser.add_argument("--report", nargs="+", type=Path, metavar="FILE", help="train nothing: show what files hold")
+    parser.add_argument("--figure", type=Path, default=Path("docs/figures/neighbours.png"), help="the report's picture")
+    a = parser.parse_args()
+    console = Console()
+    if a.report:
+        absent = [str(path) for path in a.report if not path.exists()]
+        if absent:
+            raise SystemExit(f"there is no {', '.join(absent)}")
+        neighbours_report.show([record for path in a.report for record in stored(path)], a.figure, console)
+        return
+    try:
+        for bound in a.bounds:
+            structure(bound)
+        run(a, console)
+    except (ValueError, datasets.DatasetError) as wrong:
+        raise SystemExit(str(wrong)) from None
+
+
+def structure(bound: str) -> str | tgp.Conditional:
+    """What a bound's name on the command line stands for."""
+    bound = bound.partition("@")[0]
+    name, *numbers = bound.split(":")
+    try:
+        if name == "block":
+            return tgp.Block(int(numbers[0]))
+        if name == "pep":
+            return tgp.PowerEP(float(numbers[0]), block=int(numbers[1]))
+    except (IndexError, ValueError) as wrong:
+        raise ValueError(f"--bounds: {bound!r} is neither block:SIZE nor pep:ALPHA:BLOCK ({wrong})") from None
+    if bound not in ("standard", "spherical", "diagonal"):
+        raise ValueError(f"--bounds: {bound!r} is none of standard, spherical, diagonal, block:SIZE, pep:ALPHA:BLOCK")
+    return bound
+
+
+def run(a: argparse.Namespace, console: Console) -> None:
+    """Everything that the file does not hold yet: split by split, so that what is cut off still has whole splits."""
+    began, done = time.perf_counter(), stored(a.out)
+    for seed in range(a.splits):
+        for name in a.sets:
+            parts = datasets.split(name, seed)
+            # A part comes in an order drawn by the seed, so its first rows are a random sample.
+            train, test = parts.train.take(slice(a.rows)), parts.test.take(slice(a.test_rows))
+            bounds = [*a.bounds, *(["exact"] if train.num_data <= a.exact_limit else [])]
+            keys = {bound: settings(a, name, seed, train, test, bound) for bound in bounds}
+            missing = [bound for bound in bounds if not any(holds(line, keys[bound], a.neighbours) for line in done)]
+            if not missing:
+                continue
+            Z = None if missing == ["exact"] else tgp.inducing.kmeans(train.X, a.inducing, seed=seed)
+            for bound in missing:
+                if time.perf_counter() - began > a.seconds:
+                    console.print(f"{a.seconds:g} seconds have passed; the rest is left for another run")
+                    return
+                line = keys[bound] | attempt(a, bound, train, test, Z)
+                append(a.out, line)
+                console.print(f"split {seed}, {name}, {bound}: {summary(line)}", highlight=False, soft_wrap=True)
+
+
+def settings(a: argparse.Namespace, name: str, seed: int, train, test, bound: str) -> dict[str, Any]:
+    """What tells a training from another."""
+    exact = bound == "exact"
+    return {
+        "set": name,
+        "split": seed,
+        "rows": train.num_data,
+        "test_rows": test.num_data,
+        "inputs": train.num_inputs,
+        "inducing": None if exact else a.inducing,
+        "bound": bound,
+        "lengthscales": a.lengthscales,
+        "steps": a.steps,
+        "tolerance": a.tolerance,
+    }
+
+
+def holds(line: dict[str, Any], key: dict[str, Any], neighbours: list[int]) -> bool:
+    """Whether a line is the training of ``key``, with all the predictions wanted (the exact GP has one)."""
+    if {name: line.get(name) for name in key} != key:
+        return False
+    made = {prediction["neighbours"] for prediction in line.get("predictions", [])}
+    return "error" in line or key["bound"] == "exact" or made >= set(neighbours)
+
+
+def attempt(a: argparse.Namespace, bound: str, train, test, Z) -> dict[str, Any]:
+    """A training and its predictions, or why there are none."""
+    machine = f"{jax.devices()[0].device_kind}, JAX {jax.__version__}, Python {platform.python_version()}"
+    try:
+        return training(a, bound, train, test, Z) | {"machine": machine}
+    except FAILURES as failed:
+        return {"error": told(failed), "machine": machine}
+
+
+def told(failed: Exception) -> str:
+    return f"{type(failed).__name__}: {failed}"[:2000]
+
+
+def training(a: argparse.Namespace, bound: str, train, test, Z) -> dict[str, Any]:
+    start = max(1.0, 0.5 * math.sqrt(train.num_inputs))
+    kernel = tgp.kernels.Matern32(1.0, np.full(train.num_inputs, start) if a.lengthscales == "ard" else start)
+    model: Any = tgp.ExactGP(kernel, 0.1) if bound == "exact" else tgp.SGPR(kernel, Z, 0.1, bound=structure(bound))
+    # Evaluated once before: what is compiled here need not be in training, and so the two are timed apart.
+    began = time.perf_counter()
+    problem = Problem(*model.prepare(train))
+    jax.block_until_ready(problem.evaluate(problem.start)[0])
+    first = time.perf_counter() - began
+    del problem
+    refresh = int(bound.partition("@")[2] or 0)
+    result = tgp.fit(model, train, "lbfgs", steps=a.steps, tolerance=a.tolerance, refresh=refresh)
+    if result.message == "interrupted":
+        raise KeyboardInterrupt
+    post = result.model.posterior(train)
+    ways = [None] if bound == "exact" else [None, *a.neighbours]
+    return {
+        "is_bound": bound == "exact" or result.model.bound.is_bound,
+        "inducing_used": None if bound == "exact" else len(Z),
+        "objective_per_row": result.objective / train.num_data,
+        "noise_variance": float(result.model.noise_variance),
+        "variance": float(result.model.kernel.variance),
+        "lengthscale": np.atleast_1d(result.model.kernel.lengthscale).tolist(),
+        "first_evaluation_seconds": first,
+        "train_seconds": result.seconds,
+        "evaluations": result.evaluations,
+        "rejected": result.rejected,
+        "converged": result.converged,
+        "message": result.message,
+        "predictions": [prediction(post, test, count) for count in ways],
+    }
+
+
+def prediction(post: tgp.Posterior, test, neighbours: int | None) -> dict[str, Any]:
+    """Scores of the test rows, and seconds: of the first time, which may hold compilation, and of a second."""
+    options: dict[str, Any] = {} if neighbours is None else {"neighbours": neighbours}
+    seconds = []
+    try:
+        for _ in range(2):
+            began = time.perf_counter()
+            mean, var = (np.asarray(array) for array in post.predict_y(test.X, **options))
+            seconds.append(time.perf_counter() - began)
+    except FAILURES as failed:
+        return {"neighbours": neighbours, "error": told(failed)}
+    if not (np.all(np.isfinite(mean)) and np.all(np.isfinite(var) & (var > 0))):
+        return {"neighbours": neighbours, "error": "some predictions are not finite"}
+    sd = np.sqrt(var)
+    half = {level: stats.norm.ppf(0.5 + level / 200) * sd for level in LEVELS}
+    return {
+        "neighbours": neighbours,
+        "log_density": float(np.mean(stats.norm.logpdf(test.y, mean, sd))),
+        "rmse": scores.rmse(test.y, mean),
+        "coverage": {str(level): scores.coverage(test.y, mean - h, mean + h) for level, h in half.items()},
+        "width": {str(level): float(2 * np.mean(h)) for level, h in half.items()},
+        "first_seconds": seconds[0],
+        "seconds": seconds[1],
+    }
+
+
+def summary(line: dict[str, Any]) -> str:
+    if "error" in line:
+        return f"failed, {line['error'].splitlines()[0]}"
+    made = [(p["neighbours"] or "global", p.get("log_density")) for p in line["predictions"]]
+    found = [f"{'failed' if density is None else f'{density:.3f}'} ({way})" for way, density in made]
+    return f"{', '.join(found)}; {line['train_seconds']:.1f} s, {line['message']}"
+
+
+def stored(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file; one that was cut off when the machine stopped counts for nothing."""
+    lines = []
+    for text in path.read_text().splitlines() if path.exists() else []:
+        try:
+            lines.append(json.loads(text))
+        except json.JSONDecodeError:
+            continue
+    return lines
+
+
+def append(path: Path, line: dict[str, Any]) -> None:
+    """Add a line, at once and for good; it begins anew where the last one was cut off."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole = not path.exists() or path.stat().st_size == 0 or path.read_bytes().endswith(b"\n")
+    with path.open("a") as file:
+        file.write(("" if whole else "\n") + json.dumps(line) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+if __name__ == "__main__":
+    main()
