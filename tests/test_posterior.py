@@ -5,8 +5,8 @@ import pytest
 
 import tightgp as tgp
 from tests.reference import Dense
+from tightgp import batching, refinement
 from tightgp import posterior as posterior_module
-from tightgp import refinement
 
 STRUCTURES = ["standard", "spherical", "diagonal", tgp.Block(5, "rows"), tgp.Block(8, "random"), tgp.Block(8)]
 
@@ -128,7 +128,7 @@ def test_large_inputs_are_batched(problem, rng, monkeypatch):
     post = tgp.SGPR(kernel, Z, 0.2).posterior(data)
     Xs = rng.normal(size=(101, 2))
     whole = post.predict_f(Xs)
-    monkeypatch.setattr(posterior_module, "_BATCH_BYTES", 6 * 8 * 10)  # ten rows at a time
+    monkeypatch.setattr(batching, "_BATCH_BYTES", dict.fromkeys(("cpu", "gpu"), 6 * 8 * 10))  # ten rows at a time
     jax.clear_caches()
     for a, b in zip(whole, post.predict_f(Xs), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)

@@ -1,13 +1,12 @@
 """What every posterior can do: predict, score, sample. Factors are computed once, when it is made."""
 
-import math
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tightgp import checks, linalg
+from tightgp import checks, linalg, local
+from tightgp.batching import by_parts
 from tightgp.data import Batch
 from tightgp.diagnosis import NumericalError
 from tightgp.latents import Latents, mix
@@ -15,8 +14,6 @@ from tightgp.likelihoods import Gaussian, Likelihood
 from tightgp.means import Mean
 from tightgp.refinement import Refinement, Training, correction, refine
 
-#: Rows of test inputs are taken this many bytes of kernel matrix at a time.
-_BATCH_BYTES = 64 << 20
 #: Joint covariances and samples need a matrix of test points by test points.
 _MAX_JOINT = 20_000
 
@@ -37,24 +34,34 @@ class Posterior(eqx.Module):
     training: Training | None
     vector: bool = eqx.field(static=True)
 
-    def predict_f(self, X, *, full_cov: bool = False, exact_conditional: bool = False):
+    def predict_f(self, X, *, full_cov: bool = False, exact_conditional: bool = False, neighbours: int | None = None):
         """Mean and variance of the function at ``X`` (n, D).
 
         Both are (n,) where there is one function and the targets were (N,), else (n, P). ``full_cov=True`` gives
         the joint covariance, (n, n) or (P, n, n). ``exact_conditional=True`` uses the trained V in q(f|u) also
         for the test points (maths 8.2): the same mean, a variance that is never larger, O(N³).
+
+        ``neighbours=K`` conditions each test point also on its K nearest training rows (maths 8.4): nearer to the
+        exact GP, at K³ + K²M a point, for Gaussian noise. A joint covariance is given all neighbours of all of ``X``.
         """
         X = self._inputs(X)
-        refinement = refine(self._trained(), self.latents[0]) if exact_conditional else None
         if full_cov:
             self._limit("full_cov", X)
-            mean, cov = _joint(self, refinement, X)
+            mean, cov = self._jointly(X, exact_conditional, neighbours)
             cov = jnp.broadcast_to(cov, (mean.shape[1], *cov.shape[1:]))
             return (mean[:, 0], cov[0]) if self.vector and mean.shape[1] == 1 else (mean, cov)
-        mean, var = _marginals(self, refinement, X)
+        mean, var = self._singly(X, exact_conditional, neighbours)
         return self._shaped(mean), self._shaped(var)
 
-    def predict_y(self, X, *, full_cov: bool = False, exact_conditional: bool = False, noise_variance=None):
+    def predict_y(
+        self,
+        X,
+        *,
+        full_cov: bool = False,
+        exact_conditional: bool = False,
+        neighbours: int | None = None,
+        noise_variance=None,
+    ):
         """Mean and variance of a new target at ``X``; for several classes, probabilities (n, C) and theirs.
 
         ``noise_variance`` (n,) adds each test row's own known noise; ``full_cov`` goes with Gaussian noise.
@@ -64,40 +71,48 @@ class Posterior(eqx.Module):
         if full_cov:
             if not isinstance(likelihood, Gaussian):
                 raise ValueError(f"full_cov=True of predict_y needs Gaussian noise, not {type(likelihood).__name__}")
-            mean, cov = self.predict_f(X, full_cov=True, exact_conditional=exact_conditional)
+            mean, cov = self.predict_f(X, full_cov=True, exact_conditional=exact_conditional, neighbours=neighbours)
             noise = jnp.broadcast_to(likelihood.variance, (len(X), 1 if mean.ndim == 1 else mean.shape[1]))
             return mean, cov + (jnp.diag(noise[:, 0]) if mean.ndim == 1 else jax.vmap(jnp.diag)(noise.T))
-        refinement = refine(self._trained(), self.latents[0]) if exact_conditional else None
-        mean, var = _apply(likelihood, "predict", *_marginals(self, refinement, X))
+        mean, var = _apply(likelihood, "predict", *self._singly(X, exact_conditional, neighbours))
         return self._shaped(mean), self._shaped(var)
 
-    def log_density(self, X, y, *, exact_conditional: bool = False, noise_variance=None, missing: bool = False):
+    def log_density(
+        self,
+        X,
+        y,
+        *,
+        exact_conditional: bool = False,
+        neighbours: int | None = None,
+        noise_variance=None,
+        missing: bool = False,
+    ):
         """Log density of each target under the predictive distribution, in the shape of ``y``.
 
         With ``missing=True`` the NaN of ``y`` are outputs that were not seen; their densities are NaN.
         """
         X = self._inputs(X)
         y = self._targets(y, X, missing)
-        refinement = refine(self._trained(), self.latents[0]) if exact_conditional else None
-        mean, var = _marginals(self, refinement, X)
+        mean, var = self._singly(X, exact_conditional, neighbours)
         seen, gone = self._seen(noise_variance, X), jnp.isnan(y)
         densities = _apply(seen, "predictive_log_density", mean, var, jnp.where(gone, seen.filler, y))
         return self._shaped(jnp.where(gone, jnp.nan, densities))
 
-    def sample_f(self, key, X, num_samples: int = 1):
+    def sample_f(self, key, X, num_samples: int = 1, *, neighbours: int | None = None):
         """Joint draws of the function at ``X``: (num_samples, n) or (num_samples, n, P)."""
         checks.count("num_samples", num_samples)
         X = self._inputs(X)
         self._limit("sample_f", X)
-        draws = _sample(self, X, key, num_samples)
+        parts = None if neighbours is None else local.joint(self, X, self._local(neighbours))
+        draws = _sample(self.without_rows(), parts, X, key, num_samples)
         if not isinstance(draws, jax.core.Tracer) and not bool(jnp.all(jnp.isfinite(draws))):
             raise NumericalError("the joint covariance at X could not be factorised; use float64 or fewer rows")
         return self._shaped(draws)
 
-    def sample_y(self, key, X, num_samples: int = 1, noise_variance=None):
+    def sample_y(self, key, X, num_samples: int = 1, noise_variance=None, *, neighbours: int | None = None):
         """Draws of new targets at ``X``, given joint draws of the function: (num_samples, n) or (..., n, P)."""
         function_key, target_key = jax.random.split(key)
-        F = self.sample_f(function_key, X, num_samples)
+        F = self.sample_f(function_key, X, num_samples, neighbours=neighbours)
         likelihood = self._seen(noise_variance, self._inputs(X))
         return self._shaped(likelihood.sample(target_key, F if F.ndim == 3 else F[..., None]))
 
@@ -133,13 +148,59 @@ class Posterior(eqx.Module):
         y = jnp.where(jnp.isnan(batch.y), likelihood.filler, batch.y)
         return likelihood.predictive_log_density(mean, var, y, batch.key)
 
+    def without_rows(self) -> "Posterior":
+        """This posterior without the training rows, smaller and fit to be given away; it cannot predict locally."""
+        return eqx.tree_at(lambda post: post.training, self, None, is_leaf=lambda x: x is None)
+
     def _trained(self) -> Training:
-        if self.training is None:
+        if self.training is None or self.training.process is None:
             raise ValueError(
-                "this posterior keeps no training rows, so no v_i and no conditional to refine: it is exact, or made "
-                "from an explicit q(u)"
+                "this posterior keeps no training rows, so no v_i and no conditional to refine: it is exact, made "
+                "from an explicit q(u), or without_rows()"
             )
         return self.training
+
+    def _local(self, neighbours: int) -> int:
+        """The number of neighbours, where prediction from them is possible."""
+        checks.count("neighbours", neighbours)
+        if type(self.likelihood) is not Gaussian:
+            raise ValueError(f"neighbours needs Gaussian noise, not {type(self.likelihood).__name__}; leave it out")
+        if self.mixing is not None:
+            raise ValueError("neighbours needs outputs with functions of their own, not a mixing; leave it out")
+        if self.scale is not None:
+            raise ValueError("neighbours uses the prior's conditional: make the posterior with scaled=False")
+        if self.training is None:
+            raise ValueError(
+                "neighbours needs training rows, and this posterior keeps none: make it by posterior(data), without "
+                "without_rows(); an exact posterior has no use for them"
+            )
+        return neighbours
+
+    def _singly(self, X, exact_conditional: bool, neighbours: int | None):
+        """Means and variances of the functions at each row."""
+        if neighbours is None:
+            refinement = refine(self._trained(), self.latents[0]) if exact_conditional else None
+            return _marginals(self.without_rows(), refinement, X)
+        self._not_both(exact_conditional)
+        mean, var = local.marginals(self, self._known(X), self._local(neighbours))
+        return self.mean(X) + mean, jnp.asarray(var)
+
+    def _jointly(self, X, exact_conditional: bool, neighbours: int | None):
+        """Means and joint covariances of the functions."""
+        if neighbours is None:
+            refinement = refine(self._trained(), self.latents[0]) if exact_conditional else None
+            return _joint(self.without_rows(), refinement, X)
+        self._not_both(exact_conditional)
+        return _mixed(self, local.joint(self, self._known(X), self._local(neighbours)), X)
+
+    def _not_both(self, exact_conditional: bool) -> None:
+        if exact_conditional:
+            raise ValueError("neighbours and exact_conditional are two ways to predict; choose one")
+
+    def _known(self, X):
+        if isinstance(X, jax.core.Tracer):
+            raise ValueError("neighbours are looked for among known inputs: call this outside of JAX transformations")
+        return X
 
     def _inputs(self, X):
         Z = self.latents[0].Z
@@ -186,21 +247,7 @@ def _apply(likelihood: Likelihood, what: str, *arrays):
     if likelihood.num_latents is None:
         return getattr(likelihood, what)(*arrays)
     width = likelihood.numbers_per_row
-    return _by_parts(lambda *part: getattr(likelihood, what)(*part), width, *arrays)
-
-
-def _by_parts(function, width: int, *arrays):
-    """``function`` of arrays with the same rows, so many at a time that ``width`` numbers for each stay small."""
-    n, most = arrays[0].shape[0], max(1, _BATCH_BYTES // (width * arrays[0].dtype.itemsize))
-    parts = math.ceil(n / most)
-    size = math.ceil(n / parts)
-
-    def cut(a):
-        padded = jnp.concatenate([a, jnp.broadcast_to(a[-1:], (parts * size - n, *a.shape[1:]))])
-        return padded.reshape(parts, size, *a.shape[1:])
-
-    out = jax.lax.map(lambda part: function(*part), tuple(map(cut, arrays)))
-    return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:])[:n], out)
+    return by_parts(lambda *part: getattr(likelihood, what)(*part), width, *arrays)
 
 
 @eqx.filter_jit
@@ -208,7 +255,7 @@ def _marginals(post: Posterior, refinement: Refinement | None, X):
     """Means and variances, so many rows at a time that their kernel matrices stay small."""
     width = max(len(group.Z) for group in post.latents)
     width = width if refinement is None else max(width, len(refinement.scale))
-    return _by_parts(lambda x: _marginal(post, refinement, x), width, X)
+    return by_parts(lambda x: _marginal(post, refinement, x), width, X)
 
 
 @linalg.full_precision
@@ -235,7 +282,7 @@ def _left(group: Latents, X, A):
 @eqx.filter_jit
 @linalg.full_precision
 def _residuals(post: Posterior, X, width: int):
-    return _by_parts(lambda x: jnp.stack([_left(g, x, g.rows(x)) for g in post.latents], axis=1), width, X)
+    return by_parts(lambda x: jnp.stack([_left(g, x, g.rows(x)) for g in post.latents], axis=1), width, X)
 
 
 def _scaled(post: Posterior):
@@ -262,7 +309,11 @@ def _group_joint(group: Latents, scale, refinement, X):
 @linalg.full_precision
 def _joint(post: Posterior, refinement: Refinement | None, X):
     """Means (n, P) and covariances (P, n, n), or (1, n, n) where all are the same."""
-    parts = [_group_joint(group, scale, refinement, X) for group, scale in _scaled(post)]
+    return _mixed(post, [_group_joint(group, scale, refinement, X) for group, scale in _scaled(post)], X)
+
+
+def _mixed(post: Posterior, parts, X):
+    """The joint distribution of the outputs, from those of each group of functions."""
     mean, cov = jnp.concatenate([p[0] for p in parts], axis=1), jnp.concatenate([p[1] for p in parts])
     if post.mixing is not None:
         cov = jnp.broadcast_to(cov, (mean.shape[1], *cov.shape[1:]))
@@ -272,10 +323,10 @@ def _joint(post: Posterior, refinement: Refinement | None, X):
 
 @eqx.filter_jit
 @linalg.full_precision
-def _sample(post: Posterior, X, key, num_samples):
+def _sample(post: Posterior, parts, X, key, num_samples):
     draws = []
     for number, (group, scale) in enumerate(_scaled(post)):
-        mean, cov = _group_joint(group, scale, None, X)
+        mean, cov = _group_joint(group, scale, None, X) if parts is None else parts[number]
         # What is left of the prior's variance may be smaller than its rounding, so jitter is relative to the prior's.
         prior = jnp.mean(group.kernel.diagonal(X))
         L = jax.vmap(lambda c, prior=prior: linalg.factorise(c, jitter=0.0, scale=prior).lower)(cov)

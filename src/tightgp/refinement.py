@@ -18,16 +18,21 @@ MOST_ROWS = 5000
 
 
 class Training(eqx.Module):
-    """What the training data left behind, for answers that go back to its rows."""
+    """What the training data left behind, for answers that go back to its rows.
 
-    process: Process
+    Beside an explicit q(u) it is the rows alone: ``process``, ``order`` and ``excess`` are then None.
+    """
+
+    process: Process | None
     rows: Rows
     order: np.ndarray | None
-    excess: Float[Array, ""]
+    excess: Float[Array, ""] | None
     structure: Conditional = eqx.field(static=True)
 
     def optimal_V(self, latents: Latents) -> Float[Array, "b s s"]:
         """The diagonal blocks of the optimal V (maths 1.4)."""
+        assert self.process is not None
+        assert self.excess is not None
         return statistics.optimal_V(self.process, self.rows, latents.W, self.structure, self.excess)
 
 
@@ -56,6 +61,7 @@ def refine(training: Training, latents: Latents) -> Refinement:
 @linalg.full_precision
 def _refine(training: Training, latents: Latents, V) -> Refinement:
     X = training.rows.X
+    assert training.process is not None
     scale = jax.lax.rsqrt(training.process.noise + training.rows.known)
     A = latents.rows(X) * scale[:, None]
     R = latents.kernel(X) * (scale[:, None] * scale) - A @ A.T

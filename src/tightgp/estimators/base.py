@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from tightgp import checks
+from tightgp.batching import rounded_up
 from tightgp.data import Dataset
 from tightgp.encoding import Encoding
 from tightgp.estimators.growth import grow
@@ -122,8 +123,7 @@ def ask(method, X: np.ndarray, *more: np.ndarray) -> Any:
     Rows are repeated up to one of few numbers: for each number of rows JAX compiles a program.
     """
     n = len(X)
-    step = max(16, 2 ** (int(n - 1).bit_length() - 3))
-    extra = -n % step
+    extra = rounded_up(n) - n
     padded = (np.concatenate([a, np.repeat(a[-1:], extra, axis=0)]) for a in (X, *more))
     answer = method(*padded)
     return tuple(np.asarray(a)[:n] for a in answer) if isinstance(answer, tuple) else np.asarray(answer)[:n]

@@ -1,0 +1,30 @@
+"""Many rows, so many at a time that what is made for them stays small."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+
+#: What is made for some rows takes about this many bytes; small for a CPU's memory, large enough for a GPU's cores.
+_BATCH_BYTES = {"cpu": 64 << 20, "gpu": 1 << 29}
+
+
+def by_parts(function, width: int, *arrays):
+    """``function`` of arrays with the same rows, so many at a time that ``width`` numbers for each stay small."""
+    backend = "cpu" if jax.default_backend() == "cpu" else "gpu"
+    n, most = arrays[0].shape[0], max(1, _BATCH_BYTES[backend] // (width * arrays[-1].dtype.itemsize))
+    parts = math.ceil(n / most)
+    size = math.ceil(n / parts)
+
+    def cut(a):
+        padded = jnp.concatenate([a, jnp.broadcast_to(a[-1:], (parts * size - n, *a.shape[1:]))])
+        return padded.reshape(parts, size, *a.shape[1:])
+
+    out = jax.lax.map(lambda part: function(*part), tuple(map(cut, arrays)))
+    return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:])[:n], out)
+
+
+def rounded_up(count: int) -> int:
+    """One of few numbers that is at least ``count`` and at most a quarter more: JAX compiles for each."""
+    step = max(16, 2 ** (int(count - 1).bit_length() - 3))
+    return count + -count % step
