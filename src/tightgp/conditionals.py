@@ -219,7 +219,13 @@ def named(bound: Any) -> Conditional:
     """A structure from its name."""
     if isinstance(bound, Conditional):
         return bound
-    table = {"standard": STANDARD, "spherical": SPHERICAL, "diagonal": DIAGONAL, "block": Block()}
+    table = {
+        "standard": STANDARD,
+        "spherical": SPHERICAL,
+        "diagonal": DIAGONAL,
+        "block": Block(),
+        "power_ep": PowerEP(0.5, block=64),
+    }
     if not isinstance(bound, str) or bound not in table:
         raise ValueError(
             f"bound must be one of {', '.join(map(repr, table))}, or an object such as "

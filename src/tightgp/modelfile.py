@@ -5,6 +5,7 @@ makes objects of a fixed list of classes and fills in their fields: no construct
 name, nothing is unpickled. A fingerprint of all content tells a damaged file from a whole one.
 """
 
+import copy
 import hashlib
 import json
 import os
@@ -23,8 +24,11 @@ class ModelFileError(ValueError):
     """A file that is no model file, is damaged, or needs a newer tightgp."""
 
 
-def save(value, path) -> None:
+def save(value, path, *, training_rows: bool = True) -> None:
     """Write a model, posterior, kernel, likelihood or estimator to ``path``: one safetensors file, whole or not at all.
+
+    Posteriors and estimators that predict from neighbours hold the training rows, and so does their file;
+    ``training_rows=False`` leaves these out. What is loaded from it predicts from the inducing points alone.
 
     >>> save(result.model, "model.safetensors")
     >>> save(SparseGPRegressor().fit(X, y), "regressor.safetensors")
@@ -34,7 +38,16 @@ def save(value, path) -> None:
             "value must be a tightgp model, posterior, kernel, mean, likelihood or estimator; "
             f"got {type(value).__name__}"
         )
-    write(value, path, "model")
+    write(value if training_rows else _without_rows(value), path, "model")
+
+
+def _without_rows(value):
+    if hasattr(value, "without_rows"):
+        return value.without_rows()
+    if hasattr(value, "posterior_"):
+        value = copy.copy(value)
+        value.posterior_ = value.posterior_.without_rows()
+    return value
 
 
 def load(path, classes: Iterable[type] = ()) -> Any:

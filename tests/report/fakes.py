@@ -4,6 +4,7 @@ import numpy as np
 from scipy import stats
 
 from tightgp import EvidenceBracket
+from tightgp.conditionals import DIAGONAL
 from tightgp.encoding import Encoding
 
 
@@ -34,6 +35,8 @@ class _Fake:
 
 
 class Model:
+    bound = DIAGONAL
+
     def __repr__(self):
         return "SGPR, bound diagonal, M = 64, float64\n  parameter  value\n  noise_variance  0.1"
 

@@ -26,7 +26,10 @@ Likelihood = Annotated[
 ]
 Inducing = Annotated[str, typer.Option(help="Number of inducing points, or auto to grow them until they are enough.")]
 Kernel = Annotated[str, typer.Option(help="matern12, matern32, matern52, squared_exponential, rational_quadratic.")]
-Bound = Annotated[Optional[str], typer.Option(help="standard, spherical, diagonal or block.")]  # noqa: UP045
+Bound = Annotated[Optional[str], typer.Option(help="standard, spherical, diagonal, block or power_ep.")]  # noqa: UP045
+Neighbours = Annotated[
+    int, typer.Option(min=0, help="Nearest training rows that a prediction uses too (gaussian); 0 keeps no row.")
+]
 Method = Annotated[str, typer.Option(help="auto, collapsed, full or minibatch.")]
 MaxIter = Annotated[Optional[int], typer.Option(min=1, help="Most steps (collapsed, full) or epochs (minibatch).")]  # noqa: UP045
 Holdout = Annotated[float, typer.Option(help="Share of the rows held out to measure accuracy on.")]
@@ -50,6 +53,7 @@ def fit(
     inducing: Inducing = "256",
     kernel: Kernel = "matern32",
     bound: Bound = None,
+    neighbours: Neighbours = 64,
     method: Method = "auto",
     max_iter: MaxIter = None,
     holdout: Holdout = 0.2,
@@ -77,6 +81,7 @@ def fit(
         inducing=inducing,
         kernel=kernel,
         bound=bound,
+        neighbours=neighbours,
         method=method,
         max_iter=max_iter,
         holdout=holdout,
@@ -122,6 +127,7 @@ def compare(
     likelihood: Likelihood = "auto",
     inducing: Inducing = "64",
     kernel: Kernel = "matern32",
+    neighbours: Neighbours = 64,
     max_iter: MaxIter = None,
     holdout: Holdout = 0.2,
     exact_rows: Annotated[int, typer.Option(help="Most rows for which the exact GP is fitted too.")] = 2000,
@@ -143,6 +149,7 @@ def compare(
         likelihood=likelihood,
         inducing=inducing,
         kernel=kernel,
+        neighbours=neighbours,
         max_iter=max_iter,
         holdout=holdout,
         seed=seed,

@@ -27,9 +27,12 @@ GAUSSIAN: dict[str, Any] = {
     "spherical": "spherical",
     "diagonal": "diagonal",
     "block of 64": Block(64),
-    "Power EP 0.5": PowerEP(0.5),
+    "Power EP 0.5": PowerEP(0.5, block=64),
     "FITC": PowerEP(1.0),
+    "PITC of 64": PowerEP(1.0, block=64),
 }
+#: Before the names of scores of predictions from neighbours.
+LOCAL = "local "
 OTHERS: dict[str, Any] = {"standard": "standard", "spherical": "spherical"}
 
 
@@ -64,7 +67,7 @@ def compare(request: Request, exact_rows: int, terminal: Terminal) -> None:
             estimator.fit(problem.X, problem.y)
             if estimator.message_ == "interrupted":
                 raise KeyboardInterrupt
-            lines.append(_line(name, estimator, problem))
+            lines.append(_line(name, estimator, request, problem))
         first = first or estimator
     if gaussian and problem.num_rows <= exact_rows:
         terminal.say("  fitting the exact GP")
@@ -74,12 +77,14 @@ def compare(request: Request, exact_rows: int, terminal: Terminal) -> None:
         terminal.say(f"  no exact GP: {problem.num_rows:,} rows are more than --exact-rows {exact_rows:,}")
     terminal.show(_table(lines))
     terminal.show("nats: what training maximised. gap: nats below the best bound. The rest is on rows held out.")
+    if gaussian and request.neighbours and problem.heldout is not None:
+        terminal.show(f"local: the same models, predicting also from the {request.neighbours} nearest training rows.")
     if any(not line.is_bound for line in lines):
         terminal.show("*: no bound; it may lie on either side of the log evidence.")
     terminal.result({"num_inducing": inducing, "rows": problem.num_rows, "methods": [vars(line) for line in lines]})
 
 
-def _line(name: str, estimator, problem: Problem) -> Line:
+def _line(name: str, estimator, request: Request, problem: Problem) -> Line:
     noise = getattr(estimator, "noise_variance_", None)
     return Line(
         method=name,
@@ -87,13 +92,20 @@ def _line(name: str, estimator, problem: Problem) -> Line:
         is_bound=estimator.model_.bound.is_bound,
         noise_sd=None if noise is None else float(np.sqrt(noise)),
         seconds=estimator.seconds_,
-        scores=_scores(estimator, problem),
+        scores=_scores(estimator, problem, request.neighbours),
     )
 
 
-def _scores(estimator, problem: Problem) -> dict[str, float]:
+def _scores(estimator, problem: Problem, neighbours: int) -> dict[str, float]:
     if problem.heldout is None:
         return {}
+    if problem.likelihood != "gaussian":
+        return _heldout(estimator, problem)
+    near = _heldout(estimator, problem) if neighbours else {}
+    return {**_heldout(estimator.set_params(neighbours=0), problem), **{f"{LOCAL}{k}": v for k, v in near.items()}}
+
+
+def _heldout(estimator, problem: Problem) -> dict[str, float]:
     X, y = problem.heldout
     out = {"log density": float(np.mean(estimator.log_density(X, y)))}
     if problem.likelihood == "classes":
@@ -133,16 +145,19 @@ def _table(lines: list[Line]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
     bounds = [line.objective for line in lines if line.is_bound]
     noise = any(line.noise_sd is not None for line in lines)
-    names = list(lines[0].scores)
-    for column in ["method", "nats", "gap", *(["noise sd"] if noise else []), *names, "seconds"]:
+    names = list(lines[-1].scores)
+    headings = [name.replace("log density", "log dens.") for name in names]
+    for column in ["method", "nats", "gap", *(["noise sd"] if noise else []), *headings, "seconds"]:
         table.add_column(column, justify="left" if column == "method" else "right", no_wrap=True)
     for line in lines:
         below = f"{max(bounds) - line.objective:.2f}" if line.is_bound else "*"
         cells = [line.method, f"{line.objective:.2f}", below]
         cells += [f"{line.noise_sd:.4g}" if line.noise_sd is not None else ""] if noise else []
-        cells += [
-            f"{line.scores[name]:.1%}" if name in ("in 95%", "accuracy") else f"{line.scores[name]:.4g}"
-            for name in names
-        ]
-        table.add_row(*cells, f"{line.seconds:.1f}")
+        table.add_row(*cells, *(_cell(name, line.scores.get(name)) for name in names), f"{line.seconds:.1f}")
     return table
+
+
+def _cell(name: str, value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.1%}" if name.removeprefix(LOCAL) in ("in 95%", "accuracy") else f"{value:.4g}"

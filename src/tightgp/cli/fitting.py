@@ -75,7 +75,7 @@ def make(likelihood: str, request: Request, inducing: int | str, bound: Any = No
         "random_state": request.seed,
     }
     if likelihood == "gaussian":
-        return estimators.SparseGPRegressor(**shared)
+        return estimators.SparseGPRegressor(neighbours=request.neighbours, **shared)
     if likelihood == "classes":
         return estimators.SparseGPClassifier(**shared)
     return estimators.SparseGPCountRegressor(likelihood=likelihood, **shared)
@@ -126,7 +126,7 @@ def _show(folder: Folder, content: report.Content, terminal: Terminal) -> None:
     training, evidence, held = content.training, content.evidence, content.heldout
     terminal.show(content.subject.training)
     status = "converged" if training.converged else training.message
-    terminal.show(f"Objective {training.objective:.6g} nats after {training.num_steps} {training.step}s: {status}.")
+    terminal.show(f"Bound {training.objective:.6g} nats after {training.num_steps} {training.step}s: {status}.")
     if evidence.lower is not None and evidence.upper is not None:
         gap = (evidence.upper - evidence.lower) / evidence.num_data
         terminal.show(f"Log evidence between {evidence.lower:.6g} and {evidence.upper:.6g} ({gap:.3g} nats a row).")

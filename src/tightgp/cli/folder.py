@@ -22,6 +22,7 @@ class Request:
     inducing: str = "256"
     kernel: str = "matern32"
     bound: str | None = None
+    neighbours: int = 64
     method: str = "auto"
     max_iter: int | None = None
     holdout: float = 0.2

@@ -22,7 +22,7 @@ class SparseGP(BaseEstimator):
     What ``fit`` leaves is plain: numbers, texts, arrays and tightgp's own parts, which `tightgp.save` writes.
 
     Attributes:
-        model_, posterior_, encoding_: the trained model, its posterior without training rows, how X is encoded.
+        model_, posterior_, encoding_: the trained model, its posterior, how X is encoded.
         training_: how it was trained and why so, in one sentence.
         converged_, message_, n_iter_, seconds_: how that ended.
         objective_, evidence_bracket_: the bound on the log evidence in total nats; the bracket, or None.
@@ -93,8 +93,10 @@ class SparseGP(BaseEstimator):
         self.converged_ = recipe.settled(result, data)
         self.message_ = result.message
         self.seconds_ = grown.seconds
-        # The trace of L-BFGS begins before its first iteration.
-        self.n_iter_ = max(1, len(result.trace["objective"]) - (recipe.plan.method == "collapsed"))
+        # The trace of L-BFGS begins before its first iteration, on each partition of the rows.
+        partitions = 1 + int(result.trace["partition"][-1]) if "partition" in result.trace else 1
+        starts = partitions if recipe.plan.method == "collapsed" else 0
+        self.n_iter_ = max(1, len(result.trace["objective"]) - starts)
         self.training_ = recipe.plan.reason
         self.evidence_bracket_ = grown.bracket
         self.n_inducing_ = len(result.model.Z)

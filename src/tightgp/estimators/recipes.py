@@ -59,7 +59,7 @@ class Recipe(abc.ABC):
 
     @abc.abstractmethod
     def posterior(self, model, data: Dataset) -> tuple[Posterior, np.ndarray | None]:
-        """The posterior without training rows, and the scales v: of each row, or of each latent function."""
+        """The posterior, with training rows where they are kept, and the scales v: of each row, or latent function."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,7 @@ class Collapsed(Recipe):
     bound: str | Conditional
     plan: Plan
     noise: float = NOISE
+    keep: bool = False
 
     def start(self, Z):
         return SGPR(self.kernel, Z, self.noise, self.bound)
@@ -79,11 +80,13 @@ class Collapsed(Recipe):
         return SGPR(model.kernel, jnp.concatenate([model.Z, jnp.asarray(Z, model.Z.dtype)]), noise, self.bound)
 
     def train(self, model, data, settings):
+        rounds = 2 if _learns_neighbours(model, data) and self.plan.amount > 1 else 1
         return fit(
             model,
             data,
             "lbfgs",
-            steps=self.plan.amount,
+            steps=self.plan.amount // rounds,
+            refresh=rounds - 1,
             tolerance=TOLERANCE,
             seed=settings.seed,
             progress=settings.verbose > 0,
@@ -101,7 +104,13 @@ class Collapsed(Recipe):
     def posterior(self, model, data):
         posterior = model.posterior(data)
         scales = np.asarray(posterior.scales) if model.bound.is_bound else None
-        return eqx.tree_at(lambda p: p.training, posterior, None), scales
+        return posterior if self.keep else posterior.without_rows(), scales
+
+
+def _learns_neighbours(model: SGPR, data: Dataset) -> bool:
+    """Whether half-way more is known of who is whose neighbour than at the start: of the ratios of lengthscales."""
+    several = any(p.raw.size > 1 for name, p in named_parameters(model.kernel).items() if "lengthscale" in name)
+    return model.partitioned and several and data.num_data > model.bound.size
 
 
 def _without_prior(result: FitResult) -> float:
@@ -135,6 +144,7 @@ class Variational(Recipe):
     plan: Plan
     mean: Mean
     num_outputs: int = 1
+    keep: bool = False
 
     def __post_init__(self):
         choose_bound(self.bound, self.likelihood)
@@ -186,7 +196,7 @@ class Variational(Recipe):
         return len(last) > 1 and bool(abs(last[-1] - last[0]) < _LAST_GAIN * data.num_data)
 
     def posterior(self, model, data):
-        posterior = model.posterior()
+        posterior = model.posterior(data if self.keep else None)
         if model.v is not None:
             return posterior, np.asarray(model.v)
         if model.bound.size > 1:

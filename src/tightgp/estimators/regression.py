@@ -1,5 +1,7 @@
 """Regression with Gaussian noise."""
 
+from functools import partial
+
 import numpy as np
 from jax import random
 from scipy.special import ndtr, ndtri
@@ -13,6 +15,7 @@ from tightgp.estimators.recipes import Collapsed, Recipe, Variational
 from tightgp.estimators.settings import seed_of
 from tightgp.estimators.start import begin
 from tightgp.likelihoods import Gaussian
+from tightgp.local import MOST_JOINT
 from tightgp.means import Zero
 
 
@@ -29,7 +32,11 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
         kernel: None is a Matérn-3/2 with a lengthscale for each feature; a name ("matern12", "matern32", "matern52",
             "squared_exponential", "rational_quadratic") another such kernel; or one of ``tightgp.kernels`` to start
             from, over standardised features.
-        bound: "diagonal" (None), "standard", "spherical", "block", or an object such as ``tightgp.Block(64)``.
+        bound: "standard", "spherical", "diagonal", "block", "power_ep", or an object such as ``tightgp.Block(32)`` or
+            ``tightgp.PowerEP(0.5, block=64)``, which is no bound. None is blocks of 64 neighbours with "collapsed", and
+            "diagonal" with "minibatch".
+        neighbours: each prediction also uses this many of the nearest training rows, which the model keeps for it;
+            0 predicts from the inducing points alone and keeps no row.
         method: "collapsed" (L-BFGS on all rows), "minibatch" (natural gradients and Adam), or "auto": the collapsed
             bound where rows × inducing points² is at most 7e9, about a second an evaluation on two cores.
         max_iter: most iterations of L-BFGS (None: 400), or passes through the data (None: enough for 3000 batches).
@@ -56,6 +63,7 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
         *,
         kernel=None,
         bound=None,
+        neighbours=64,
         method="auto",
         max_iter=None,
         batch_size=1024,
@@ -70,6 +78,7 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
         self.n_inducing = n_inducing
         self.kernel = kernel
         self.bound = bound
+        self.neighbours = neighbours
         self.method = method
         self.max_iter = max_iter
         self.batch_size = batch_size
@@ -89,8 +98,13 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
         tags.target_tags.multi_output = True
         return tags
 
+    def check_parameters(self):
+        self._settings()
+        checks.seed("neighbours", self.neighbours)
+
     def fit(self, X, y):
         """Train on rows ``X`` and targets ``y``."""
+        self.check_parameters()
         settings = self._settings()
         encoding, features, y = self._learn_inputs(X, y, multi_output=True, y_numeric=True)
         y = np.asarray(y, np.float64)
@@ -98,11 +112,15 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
         data = Dataset(features, (y - mean) / scale)
         kernel, noise = begin(self.kernel, encoding.feature_names, features, data.targets, settings.seed)
         plan = choice.for_regression(settings, data.num_data)
-        bound = "diagonal" if self.bound is None else self.bound
-        recipe: Recipe = Collapsed(kernel, bound, plan, noise)
-        if plan.method == "minibatch":
-            recipe = Variational(kernel, Gaussian(noise), bound, plan, Zero(), data.num_outputs)
+        keep = self.neighbours > 0
+        if plan.method == "collapsed":
+            recipe: Recipe = Collapsed(kernel, self.bound or "block", plan, noise, keep)
+        else:
+            likelihood = Gaussian(noise)
+            recipe = Variational(kernel, likelihood, self.bound or "diagonal", plan, Zero(), data.num_outputs, keep)
         self._train(recipe, data, encoding, settings)
+        if keep:
+            self.training_ += f" Predictions also use the {min(self.neighbours, len(y))} nearest training rows."
         self.target_mean_, self.target_scale_ = _plain(mean), _plain(scale)
         self.noise_variance_ = _plain(np.asarray(self.posterior_.noise_variance) * scale**2)
         return self
@@ -111,7 +129,8 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
         """Mean of a target at each row (n,) or (n, P); and if wanted its standard deviation, and the joint covariance.
 
         Both are those of a new target, or with ``include_noise=False`` of the function behind it. The covariance
-        is (n, n) or (n, n, P). Asked for both, it returns mean, standard deviation, covariance.
+        is (n, n) or (n, n, P), given the neighbours of all rows (fewer of each where there are thousands of rows).
+        Asked for both, it returns mean, standard deviation, covariance.
         """
         features = self._features(X)
         scale = np.asarray(self.target_scale_)
@@ -119,7 +138,7 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
         answer = [mean] + [sd] * bool(return_std)
         if return_cov:
             ask_jointly = self.posterior_.predict_y if include_noise else self.posterior_.predict_f
-            cov = np.asarray(ask_jointly(features, full_cov=True)[1])
+            cov = np.asarray(ask_jointly(features, full_cov=True, neighbours=self._near(len(features)))[1])
             answer.append((cov if cov.ndim == 2 else np.moveaxis(cov, 0, 2)) * scale**2)
         return tuple(answer) if len(answer) > 1 else mean
 
@@ -145,18 +164,31 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
         features = self._features(X)
         y = targets_like("y", y, (len(features), *np.shape(self.target_mean_)))
         standardised = (y - self.target_mean_) / self.target_scale_
-        return ask(self.posterior_.log_density, features, standardised) - np.log(self.target_scale_)
+        method = partial(self.posterior_.log_density, neighbours=self._near())
+        return ask(method, features, standardised) - np.log(self.target_scale_)
 
     def sample_y(self, X, n_samples=1, random_state=0):
         """Joint draws of new targets: (n, n_samples), or (n, P, n_samples)."""
         checks.count("n_samples", n_samples)
         features = self._features(X)
-        draws = np.asarray(self.posterior_.sample_y(random.key(seed_of(random_state)), features, n_samples))
+        key, near = random.key(seed_of(random_state)), self._near(len(features))
+        draws = np.asarray(self.posterior_.sample_y(key, features, n_samples, neighbours=near))
         return np.moveaxis(draws * self.target_scale_ + self.target_mean_, 0, -1)
 
     def _marginals(self, features, include_noise=True) -> tuple[np.ndarray, np.ndarray]:
-        mean, var = ask(self.posterior_.predict_y if include_noise else self.posterior_.predict_f, features)
+        method = self.posterior_.predict_y if include_noise else self.posterior_.predict_f
+        mean, var = ask(partial(method, neighbours=self._near()), features)
         return mean * self.target_scale_ + self.target_mean_, np.sqrt(var) * self.target_scale_
+
+    def _near(self, jointly: int = 1) -> int | None:
+        """How many neighbours a prediction of so many rows together uses; None predicts without."""
+        checks.seed("neighbours", self.neighbours)
+        if self.neighbours and self.posterior_.training is None:
+            raise ValueError(
+                f"neighbours={self.neighbours} needs the training rows, which this model was fitted or saved without; "
+                "set_params(neighbours=0) predicts from the inducing points alone"
+            )
+        return min(self.neighbours, MOST_JOINT // jointly) or None
 
 
 def _spread(y: np.ndarray) -> np.ndarray:

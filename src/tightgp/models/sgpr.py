@@ -156,7 +156,8 @@ class SGPR(Partitioned):
         return diagnosis.explain(self, rows, self.kernel, self.Z, "Kuu")
 
     def _title(self) -> str:
-        return f"SGPR, bound {self.bound.name}, M = {self.Z.shape[0]}, {self.Z.dtype}"
+        name = f"bound {self.bound.name}" if self.bound.is_bound else f"{self.bound.name} (no bound)"
+        return f"SGPR, {name}, M = {self.Z.shape[0]}, {self.Z.dtype}"
 
     def _process(self) -> Process:
         return Process(self.kernel, self.mean, self.noise_variance, self.Z)

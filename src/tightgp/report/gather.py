@@ -171,15 +171,15 @@ def _subject(estimator, source: str, target: str, num_rows: int, num_heldout: in
 
 
 def _training(estimator) -> Training:
-    found = dict(estimator.trace_)
+    found, first_step = _last_partition(dict(estimator.trace_), estimator.n_iter_)
     epochs = "steps_per_second" in found
     if "noise_variance" in found:
         # Training standardises targets; the reader has theirs.
         unit = float(np.ravel(getattr(estimator, "target_scale_", 1.0))[0])
         found["noise"] = np.sqrt(np.maximum(np.asarray(found.pop("noise_variance"), float), 0)) * unit
-    # The trace of some methods begins before their first step.
-    first_step = 0 if len(found["objective"]) == estimator.n_iter_ + 1 else 1
-    first = [name for name in ("objective", "noise", "v", "validation") if name in found]
+    if not estimator.model_.bound.is_bound:
+        found["energy"] = found.pop("objective")
+    first = [name for name in ("objective", "energy", "noise", "v", "validation") if name in found]
     others = [name for name in _likelihood_parameters(estimator.model_) if name in found and name not in first]
     shown = [name for name in [*first, *others] if np.isfinite(np.asarray(found[name], float)).sum() > 1]
     return Training(
@@ -191,6 +191,16 @@ def _training(estimator) -> Training:
         step="epoch" if epochs else "iteration",
         traces=tuple(_trace(name, found[name], first_step) for name in shown[:4]),
     )
+
+
+def _last_partition(trace: dict[str, Any], num_steps: int) -> tuple[dict[str, Any], int]:
+    """The trace of training on the last partition of the rows (objectives on others do not compare), and its first
+    step: the trace of some methods begins before it."""
+    partition = np.asarray(trace.pop("partition", np.zeros(len(trace["objective"]))))
+    here = partition == partition[-1]
+    before = int(np.sum(~here)) - int(partition[-1])
+    begins = 0 if len(partition) > num_steps else 1
+    return {name: np.asarray(values)[here] for name, values in trace.items()}, before + begins
 
 
 def _likelihood_parameters(model) -> list[str]:

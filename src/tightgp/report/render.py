@@ -15,6 +15,7 @@ _TEMPLATE, _STYLE = "page.html.j2", "page.css"
 #: What followed numbers are called: above their chart, and at the start of a sentence.
 TRACES = {
     "objective": ("objective, nats", "The objective"),
+    "energy": ("Power EP's objective (no bound), nats", "Power EP's objective, which is no bound,"),
     "noise": ("noise standard deviation", "The noise's standard deviation"),
     "v": ("v, mean over latent functions", "The mean v"),
     "validation": ("mean log density of validation rows", "The validation score"),

@@ -45,7 +45,7 @@ def training(one: Training, evidence: Evidence) -> str:
     took = f"{steps} and {time}" if sizes < 2 else f"{steps} with the last of {sizes} sizes, {time} in all"
     if one.converged:
         return f"Training converged after {took}{said}."
-    values = next((trace.values for trace in one.traces if trace.name == "objective"), ())
+    values = next((trace.values for trace in one.traces if trace.name in ("objective", "energy")), ())
     longer = "longer training may improve what is reported here"
     if len(values) < 10:
         return f"Training ended after {took}{said}, before it converged: {longer}."
