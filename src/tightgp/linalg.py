@@ -264,6 +264,35 @@ def inverse_roots(K: Float[Array, "b s s"]) -> Float[Array, "b s s"]:
     return jax.lax.linalg.triangular_solve(L, eye, left_side=True, lower=True)
 
 
+def inverse_roots_with_noise(K: Float[Array, "b s s"]) -> Float[Array, "b s s"]:
+    """``L_b⁻¹`` of ``(1 + level_b)·I + K_b = L_b L_bᵀ``, for ``K_b`` that are positive but for their rounding.
+
+    Without rounding no pivot is below the noise. Where one is far below it, ``K_b`` is mostly rounding, in units of
+    that noise, and more noise must cover it: the first level of 0, 1, 10, 100, … that does. No derivative.
+    """
+    eye = jnp.eye(K.shape[-1], dtype=K.dtype)
+
+    def attempt(level):
+        return jnp.linalg.cholesky((1 + level)[:, None, None] * eye + K, symmetrize_input=False)
+
+    def covered(level, L):
+        pivots = jnp.diagonal(L, axis1=1, axis2=2) ** 2
+        return jnp.all(pivots > 0.5 * (1 + level)[:, None], axis=1)  # NaN covers nothing
+
+    def unfinished(state):
+        level, L = state
+        return jnp.any(~covered(level, L)) & (jnp.max(level) < 1e12)
+
+    def escalate(state):
+        level, L = state
+        level = jnp.where(covered(level, L), level, jnp.maximum(1.0, 10 * level))
+        return level, attempt(level)
+
+    start = jnp.zeros(len(K), K.dtype)
+    _, L = jax.lax.while_loop(unfinished, escalate, (start, attempt(start)))
+    return jax.lax.linalg.triangular_solve(L, jnp.broadcast_to(eye, K.shape), left_side=True, lower=True)
+
+
 @jax.custom_vjp
 @full_precision
 def grams(A: Float[Array, "b s m"]) -> Float[Array, "b s s"]:

@@ -83,17 +83,16 @@ def joint(post: "Posterior", X: Float[Array, "n d"], count: int) -> list[tuple[A
 def _groups(post: "Posterior") -> list[_Group]:
     assert post.training is not None
     rows: Any = jax.tree.map(np.asarray, post.training.rows)
-    noise = np.atleast_1d(np.asarray(post.noise_variance))
+    noise = np.atleast_1d(np.asarray(post.noise_variance)) + rows.known[:, None]
     here = ~np.isnan(rows.y)
     y = np.where(here, rows.y - _mean(post, rows.X), 0.0)
-    with np.errstate(divide="ignore"):
-        scale = 1 / np.sqrt(noise + rows.known[:, None])
     groups, start = [], 0
     for latents in post.latents:
         mine = slice(start, start + latents.q[0].mean.shape[1])
-        own = scale[:, mine] if scale.shape[1] > 1 else scale
-        own = own if np.all(here[:, mine]) else own * here[:, mine]
-        groups.append(_Group(latents, rows.X, own, y[:, mine]))
+        own = noise[:, mine] if noise.shape[1] > 1 else noise
+        scale = (1 / np.sqrt(own)).astype(rows.X.dtype)
+        scale = scale if np.all(here[:, mine]) else scale * here[:, mine]
+        groups.append(_Group(latents, rows.X, scale, y[:, mine]))
         start = mine.stop
     return groups
 
@@ -143,8 +142,7 @@ def _conditioned(group: Latents, near: Nearby, X: Float[Array, "n d"]):
     left = jnp.maximum(group.kernel.diagonal(X) - jnp.sum(a * a, axis=1), 0.0)
 
     def with_noise(s: Float[Array, "n k"]):
-        eye = jnp.eye(D.shape[1], dtype=D.dtype)
-        W = linalg.inverse_roots(eye + s[:, :, None] * D * s[:, None, :])
+        W = linalg.inverse_roots_with_noise(s[:, :, None] * D * s[:, None, :])
         c = jnp.einsum("nij,nj->ni", W, s * cross)
         h = s * jnp.einsum("nji,nj->ni", W, c)
         rows = a - jnp.einsum("nk,nkm->nm", h, A)
@@ -167,7 +165,7 @@ def _joint(group: Latents, near: Nearby, count: Int[Array, ""], X: Float[Array, 
 
     def with_noise(s: Float[Array, " u"]):
         s = s[:, None]
-        W = linalg.factorise(jnp.eye(len(D), dtype=D.dtype) + s * D * s.T, jitter=0.0).inverse
+        W = linalg.inverse_roots_with_noise((s * D * s.T)[None])[0]
         c = W @ (s * cross)
         h = s * (W.T @ c)
         rows = a - h.T @ A

@@ -103,7 +103,7 @@ class Posterior(eqx.Module):
         checks.count("num_samples", num_samples)
         X = self._inputs(X)
         self._limit("sample_f", X)
-        parts = None if neighbours is None else local.joint(self, X, self._local(neighbours))
+        parts = None if neighbours is None else local.joint(self, self._known(X), self._local(neighbours))
         draws = _sample(self.without_rows(), parts, X, key, num_samples)
         if not isinstance(draws, jax.core.Tracer) and not bool(jnp.all(jnp.isfinite(draws))):
             raise NumericalError("the joint covariance at X could not be factorised; use float64 or fewer rows")
@@ -198,7 +198,7 @@ class Posterior(eqx.Module):
             raise ValueError("neighbours and exact_conditional are two ways to predict; choose one")
 
     def _known(self, X):
-        if isinstance(X, jax.core.Tracer):
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((X, self))):
             raise ValueError("neighbours are looked for among known inputs: call this outside of JAX transformations")
         return X
 

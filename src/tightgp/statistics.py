@@ -9,7 +9,7 @@ they fit).
 import math
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -29,11 +29,14 @@ _KEEP_BYTES = {"cpu": 1 << 28, "gpu": 4 << 30}
 
 
 class Rows(NamedTuple):
-    """Data as the pass takes it: inputs, targets, and the part of each row's noise variance that is known."""
+    """Data as the pass takes it: inputs, targets, and the part of each row's noise variance that is known.
 
-    X: Float[Array, "*c n d"]
-    y: Float[Array, "*c n p"]
-    known: Float[Array, "*c n"]
+    What is only kept, for answers that go back to the rows, may still be on the host.
+    """
+
+    X: Float[Any, "*c n d"]
+    y: Float[Any, "*c n p"]
+    known: Float[Any, "*c n"]
 
 
 class Process(NamedTuple):

@@ -43,7 +43,7 @@ class Recipe(abc.ABC):
 
     @abc.abstractmethod
     def extended(self, model, Z: np.ndarray) -> Any:
-        """A trained model with further inducing inputs, no worse than before."""
+        """A trained model with further inducing inputs, to be trained on."""
 
     @abc.abstractmethod
     def train(self, model, data: Dataset, settings: Settings) -> FitResult:
