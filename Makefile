@@ -4,7 +4,7 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format peers snelson poisson nybikes kin40k bench-collapsed bench-svgp bench-gpboost parity clean
+.PHONY: help demo test lint format peers snelson poisson nybikes kin40k bench-collapsed bench-svgp bench-gpboost bench-blocks neighbours parity clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -52,6 +52,12 @@ bench-svgp: $(VENV)/.ready $(PEERS)/.ready ## Minibatch SVGP: time of a step aga
 
 bench-gpboost: $(VENV)/.ready $(PEERS)/.ready ## Blocks and neighbours against GPBoost's Vecchia: time and quality (needs TIGHTGP_DATA)
 	$(BIN)/python -m benchmarks.gpboost --peers $(PEERS)/bin/python
+
+bench-blocks: $(VENV)/.ready ## What blocks of neighbours cost, as a ratio to the diagonal bound
+	$(BIN)/python -m benchmarks.blocks
+
+neighbours: $(VENV)/.ready ## What each step nearer to the exact GP is worth, on 4000 rows of every set (needs TIGHTGP_DATA; an hour)
+	$(BIN)/python -m experiments.neighbours --rows 4000 --test-rows 2000 --inducing 128 --steps 150
 
 poisson: $(VENV)/.ready ## The paper's artificial Poisson example: a table over ten seeds and its figure
 	$(BIN)/python -m experiments.poisson

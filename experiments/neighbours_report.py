@@ -18,7 +18,8 @@ STEPS = (
     ("diagonal", None, "diagonal", COLOURS["diagonal"]),
     ("block:64", None, "block 64", COLOURS["block"]),
     ("block:64", 64, "block 64,\n64 neighbours", COLOURS["block"]),
-    ("pep:1:64", 64, "Power EP (no bound),\n64 neighbours", COLOURS["spherical"]),
+    ("pep:0.5:64", 64, "Power EP ½ (no bound),\n64 neighbours", COLOURS["spherical"]),
+    ("pep:1:64", 64, "PITC (no bound),\n64 neighbours", COLOURS["exact"]),
 )
 #: A gap to the exact GP of fewer nats a row is not divided by.
 SMALLEST_GAP = 0.01
@@ -190,7 +191,7 @@ def picture(found: list[Group], path: Path) -> Path:
     fig.supxlabel(
         "○ predicted globally    ● from neighbours    bars: range over the splits\n"
         "%: closed of the gap between the standard bound and the exact GP\n"
-        "+: nats a row gained, where no exact GP was run or the gap is too small",
+        "+: nats a row gained, where no exact GP was run or the gap is too small    ◀: far to the left, its value",
         x=0.01,
         ha="left",
         fontsize=9,
@@ -204,9 +205,16 @@ def picture(found: list[Group], path: Path) -> Path:
 def _panel(ax, group: Group, named: bool) -> None:
     steps, exact = places(group)
     shown = [(i, step) for i, step in enumerate(steps) if step is not None]
-    values = [edge for place in [*(s for _, s in shown), *([exact] if exact else [])] for edge in place]
+    values = [edge for place in [*(s for _, s in shown[:-1]), *([exact] if exact else [])] for edge in place]
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
     room = max(high - low, 1e-3)
+    if shown and shown[-1][1].value > low - room:
+        low, high = min(low, shown[-1][1].low), max(high, shown[-1][1].high)
+        room = max(high - low, 1e-3)
+    else:  # the last one would leave no room for the others
+        i, far = shown.pop()
+        name = f"◀ {far.value:.1f}".replace("-", "−")
+        ax.text(low - 0.08 * room, i, name, fontsize=8.5, color=STEPS[i][3], va="center")
     gap = exact.value - steps[0].value if exact and steps[0] else 0.0
     if exact:
         ax.axvline(exact.value, color=COLOURS["exact"], lw=1.2, ls=(0, (4, 2)), zorder=1)
@@ -258,5 +266,6 @@ def _label(number: int, step: Place, first: Place | None, gap: float) -> str:
     if number == 0 or first is None:
         return f"{step.value:.2f}".replace("-", "−")
     gain = step.value - first.value
-    text = f"{100 * gain / gap:.0f} %" if gap >= SMALLEST_GAP else f"{gain:+.2f}"
+    digits = 2 if abs(gain) >= 0.05 else 3
+    text = f"{100 * gain / gap:.0f} %" if gap >= SMALLEST_GAP else f"{gain:+.{digits}f}"
     return text.replace("-", "−")

@@ -99,6 +99,41 @@ class Dense:
         cov = Kss - Ksu @ np.linalg.solve(self.Kuu, Ksu.T) + Ksu @ np.linalg.solve(Lam, Ksu.T)
         return mean, cov
 
+    def optimal(self, noise_extra=0.0):
+        """Mean (m, p) and covariance of the optimal q(u), (2.3); ``noise_extra`` is Power EP's αD."""
+        C = np.diag(self.noise) + noise_extra
+        Lam = self.Kuu + self.Kuf @ np.linalg.solve(C, self.Kuf.T)
+        y = (self.y - self.mean).reshape(self.n, -1)
+        mean = self.Kuu @ np.linalg.solve(Lam, self.Kuf @ np.linalg.solve(C, y))
+        return mean, self.Kuu @ np.linalg.solve(Lam, self.Kuu)
+
+    def local(self, kernel, Xs, X, Z, rows, q, output=0):
+        """(8.4): mean and joint covariance of one output at ``Xs``, all given the targets of ``rows``.
+
+        p(f*, y_b | u) is conditioned on y_b, of which missing ones are left out, and integrated over q(u) = N(*q).
+        """
+        return self._given(self._at(kernel, Xs, X, Z), rows, q, output)
+
+    def locals(self, kernel, Xs, X, Z, rows, q, output=0):
+        """The same for each of ``Xs`` by itself, given its own of ``rows`` (n, k): means and variances (n,)."""
+        Kss, Ksu, Ksf = self._at(kernel, Xs, X, Z)
+        each = [(Kss[i : i + 1, i : i + 1], Ksu[i : i + 1], Ksf[i : i + 1]) for i in range(len(Xs))]
+        mean, cov = zip(*(self._given(one, b, q, output) for one, b in zip(each, rows, strict=True)), strict=True)
+        return np.concatenate(mean), np.concatenate(cov)[:, 0]
+
+    def _at(self, kernel, Xs, X, Z):
+        return tuple(np.asarray(k) for k in (kernel(Xs), kernel(Xs, Z), kernel(Xs, X)))
+
+    def _given(self, at, rows, q, output):
+        Kss, Ksu, Ksf = at
+        y = (self.y - self.mean).reshape(self.n, -1)[:, output]
+        b = np.asarray([i for i in rows if not np.isnan(y[i])], int)
+        from_u, from_u_b = (np.linalg.solve(self.Kuu, k).T for k in (Ksu.T, self.Kuf[:, b]))
+        cross = Ksf[:, b] - from_u @ self.Kuf[:, b]
+        h = np.linalg.solve(self.D[np.ix_(b, b)] + np.diag(self.noise[b]), cross.T).T
+        rest = from_u - h @ from_u_b
+        return rest @ q[0] + h @ y[b], Kss - from_u @ Ksu.T - h @ cross.T + rest @ q[1] @ rest.T
+
     def consistent(self, kernel, Xs, X, Z, V):
         """(8.2), by building the joint of f* and f under q(f|u) p(f*|f, u) q(u)."""
         mean, cov = self.predict(kernel, Xs, X, Z)

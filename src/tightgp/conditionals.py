@@ -105,7 +105,7 @@ class Conditional:
         root: Float[Array, "b s s"] | None,
         bar: Cotangents,
     ) -> tuple[Float[Array, "n m"], Float[Array, "..."], Float[Array, "n p"]]:
-        """The derivative of `local`, by hand (maths 3.2, 3.4): cotangents of the rows, of ``k`` and of the targets.
+        """The derivative of `local`, by hand (maths 3.4): cotangents of the rows, of ``k`` and of the targets.
 
         ``root`` is `Local`'s, or None where it was not kept.
         """
@@ -193,7 +193,8 @@ def Block(size: int = 64, partition: str = "locality", seed: int = 0) -> Conditi
     """V full within blocks of ``size`` rows (maths 1.4, 1.6).
 
     ``partition`` says which rows share a block: "locality" groups neighbours, "rows" takes them as they come,
-    "random" shuffles them by ``seed``. It is made once before training and stays fixed.
+    "random" shuffles them by ``seed``. It is made once before training and stays fixed (`fit(..., refresh=1)` makes it
+    anew between rounds of training). Minibatches are made of whole blocks; rows of `Batches` are grouped in each batch.
     """
     checks.count("size", size)
     checks.choice("partition", partition, PARTITIONS)
