@@ -131,8 +131,8 @@ class Batch(NamedTuple):
     """Rows of a data set as an objective takes them.
 
     ``weight`` says for how many rows of the whole each one stands: one for the whole data set, N/|B| in a minibatch,
-    zero for padding. Its sum is N, on average where minibatches are made of blocks. ``known`` is the known part of each row's noise variance, or None. ``key``
-    is for expectations by draws.
+    zero for padding. Its sum is N, on average where minibatches are made of blocks. ``known`` is the known part of each
+    row's noise variance, or None. ``key`` is for expectations by draws.
     """
 
     X: Any

@@ -77,10 +77,10 @@ def compare(request: Request, exact_rows: int, terminal: Terminal) -> None:
         terminal.say(f"  no exact GP: {problem.num_rows:,} rows are more than --exact-rows {exact_rows:,}")
     terminal.show(_table(lines))
     terminal.show("nats: what training maximised. gap: nats below the best bound. The rest is on rows held out.")
-    if gaussian and request.neighbours and problem.heldout is not None:
-        terminal.show(f"local: the same models, predicting also from the {request.neighbours} nearest training rows.")
     if any(not line.is_bound for line in lines):
         terminal.show("*: no bound; it may lie on either side of the log evidence.")
+    if gaussian and request.neighbours and problem.heldout is not None:
+        terminal.show(_local_table(lines, request.neighbours))
     terminal.result({"num_inducing": inducing, "rows": problem.num_rows, "methods": [vars(line) for line in lines]})
 
 
@@ -145,19 +145,29 @@ def _table(lines: list[Line]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
     bounds = [line.objective for line in lines if line.is_bound]
     noise = any(line.noise_sd is not None for line in lines)
-    names = list(lines[-1].scores)
-    headings = [name.replace("log density", "log dens.") for name in names]
-    for column in ["method", "nats", "gap", *(["noise sd"] if noise else []), *headings, "seconds"]:
+    names = [name for name in lines[-1].scores if not name.startswith(LOCAL)]
+    for column in ["method", "nats", "gap", *(["noise sd"] if noise else []), *names, "seconds"]:
         table.add_column(column, justify="left" if column == "method" else "right", no_wrap=True)
     for line in lines:
         below = f"{max(bounds) - line.objective:.2f}" if line.is_bound else "*"
         cells = [line.method, f"{line.objective:.2f}", below]
         cells += [f"{line.noise_sd:.4g}" if line.noise_sd is not None else ""] if noise else []
-        table.add_row(*cells, *(_cell(name, line.scores.get(name)) for name in names), f"{line.seconds:.1f}")
+        table.add_row(*cells, *(_cell(name, line.scores[name]) for name in names), f"{line.seconds:.1f}")
     return table
 
 
-def _cell(name: str, value: float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:.1%}" if name.removeprefix(LOCAL) in ("in 95%", "accuracy") else f"{value:.4g}"
+def _local_table(lines: list[Line], neighbours: int) -> Table:
+    """Scores on held-out rows of the sparse models' predictions from neighbours."""
+    title = f"The same models, predicting also from the {neighbours} nearest training rows"
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False, title=title, title_justify="left")
+    names = [name for name in lines[-1].scores if name.startswith(LOCAL)]
+    for column in ["method", *(name.removeprefix(LOCAL) for name in names)]:
+        table.add_column(column, justify="left" if column == "method" else "right", no_wrap=True)
+    for line in lines:
+        if names[0] in line.scores:
+            table.add_row(line.method, *(_cell(name.removeprefix(LOCAL), line.scores[name]) for name in names))
+    return table
+
+
+def _cell(name: str, value: float) -> str:
+    return f"{value:.1%}" if name in ("in 95%", "accuracy") else f"{value:.4g}"
