@@ -55,7 +55,9 @@ def tightgp(X, y, X_test, s, bound):
     def fit():
         kernel = tgp.kernels.Matern32(1.0, max(1.0, 0.5 * math.sqrt(X.shape[1])))
         Z = tgp.inducing.kmeans(X, s["inducing"], seed=s["seed"])
-        structure = tgp.PowerEP(1.0, block=64) if bound == "pep" else tgp.Block(64)
+        structure = {"pep": tgp.PowerEP(1.0, block=64), "half": tgp.PowerEP(0.5, block=64), "block": tgp.Block(64)}[
+            bound
+        ]
         model = tgp.SGPR(kernel, Z, 0.1, bound=structure)
         result = tgp.fit(model, train, "lbfgs", steps=s["steps"], tolerance=s["tolerance"], progress=False)
         return result, result.model.posterior(train)
@@ -74,6 +76,7 @@ def tightgp(X, y, X_test, s, bound):
 
 METHODS: dict[str, tuple[Callable, str]] = {
     "pep": (tightgp, "pep"),
+    "half": (tightgp, "half"),
     "block": (tightgp, "block"),
     "vecchia": (gpboost, "vecchia"),
     "vif": (gpboost, "full_scale_vecchia"),

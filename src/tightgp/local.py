@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 #: Whitened training rows that are held at a time, in bytes.
 _HELD_BYTES = {"cpu": 1 << 29, "gpu": 4 << 30}
-#: Test points whose neighbours are looked for at a time.
-_SEARCHED = 8192
+#: Test points whose neighbours are looked for at a time, and how many neighbours these may have in all.
+_SEARCHED, _FOUND = 8192, 1 << 22
 #: Joint predictions condition all test points on all of their neighbours, with a factor of that size.
 MOST_JOINT = 5000
 
@@ -80,6 +80,15 @@ def joint(post: "Posterior", X: Float[Array, "n d"], count: int) -> list[tuple[A
     return out
 
 
+def feasible(post: "Posterior", X: np.ndarray, count: int) -> int:
+    """``count``, halved as often as it takes for a joint prediction at ``X`` to be feasible; it may come to zero."""
+    for group in _groups(post):
+        near = Neighbourhood.of(group.X, group.latents.kernel).nearest(X, count)
+        while count and len(np.unique(near[:, :count])) > MOST_JOINT:
+            count //= 2
+    return count
+
+
 def _groups(post: "Posterior") -> list[_Group]:
     assert post.training is not None
     rows: Any = jax.tree.map(np.asarray, post.training.rows)
@@ -117,7 +126,7 @@ def _marginals(group: _Group, X: np.ndarray, count: int) -> tuple[np.ndarray, np
     backend = "cpu" if jax.default_backend() == "cpu" else "gpu"
     held = max(_HELD_BYTES[backend] // (len(group.latents.Z) * X.dtype.itemsize), count)
     everything = group.nearby(np.arange(rows)) if rows <= min(held, len(X) * count) else None
-    at_once = _SEARCHED if everything is not None else min(_SEARCHED, held // count)
+    at_once = max(1, min(_SEARCHED, _FOUND // count, len(X) if everything is not None else held // count))
     answers = []
     for start in range(0, len(X), at_once):
         part = X[start : start + at_once]

@@ -28,7 +28,8 @@ def save(value, path, *, training_rows: bool = True) -> None:
     """Write a model, posterior, kernel, likelihood or estimator to ``path``: one safetensors file, whole or not at all.
 
     Posteriors and estimators that predict from neighbours hold the training rows, and so does their file;
-    ``training_rows=False`` leaves these out. What is loaded from it predicts from the inducing points alone.
+    ``training_rows=False`` leaves these out. What is loaded from it refuses to predict from neighbours, and an
+    estimator predicts from the inducing points alone after ``set_params(neighbours=0)``.
 
     >>> save(result.model, "model.safetensors")
     >>> save(SparseGPRegressor().fit(X, y), "regressor.safetensors")
@@ -38,6 +39,8 @@ def save(value, path, *, training_rows: bool = True) -> None:
             "value must be a tightgp model, posterior, kernel, mean, likelihood or estimator; "
             f"got {type(value).__name__}"
         )
+    if training_rows not in (True, False):
+        raise ValueError(f"training_rows must be True or False, got {training_rows!r}")
     write(value if training_rows else _without_rows(value), path, "model")
 
 

@@ -42,7 +42,8 @@ class Posterior(eqx.Module):
         for the test points (maths 8.2): the same mean, a variance that is never larger, O(N³).
 
         ``neighbours=K`` conditions each test point also on its K nearest training rows (maths 8.4): nearer to the
-        exact GP, at K³ + K²M a point, for Gaussian noise. A joint covariance is given all neighbours of all of ``X``.
+        exact GP, at K³ + K²M a point and the search in a tree (slow in more than some twenty inputs), for Gaussian
+        noise. A joint covariance is given all neighbours of all of ``X``.
         """
         X = self._inputs(X)
         if full_cov:

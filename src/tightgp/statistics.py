@@ -122,7 +122,8 @@ def _plan(n: int, m: int, itemsize: int, size: int, chunk: int | None) -> _Plan:
     wanted = chunk or _CHUNK_BYTES[backend] // (max(m, size) * itemsize)
     chunks = math.ceil(n / max(wanted, 1))
     per_chunk = math.ceil(math.ceil(n / chunks) / size) * size
-    keep = chunk is None and n * m * itemsize <= _KEEP_BYTES[backend]
+    kept = m + (size if size > 1 else 0)  # whitened rows, and roots of blocks
+    keep = chunk is None and n * kept * itemsize <= _KEEP_BYTES[backend]
     return _Plan(n, per_chunk, math.ceil(n / per_chunk), keep)
 
 

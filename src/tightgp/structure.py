@@ -240,8 +240,10 @@ def _estimator(cls: Any, values: dict[str, Any], where: str):
         for key in values
         if key not in wanted and not (key.isidentifier() and key.endswith("_") and not key.startswith("_"))
     ]
-    if strange or wanted - set(values):
-        raise StructureError(f"{where or 'the value'} does not have the parameters of a {cls.__name__}")
+    lacking = [key for key in wanted - set(values) if not hasattr(cls, key)]  # what older files lack, the class has
+    if strange or lacking:
+        names = ", ".join(sorted(strange + lacking))
+        raise StructureError(f"{where or 'the value'} does not have the parameters of a {cls.__name__} ({names})")
     out = cls.__new__(cls)
     vars(out).update(values)
     return out

@@ -93,3 +93,35 @@ def test_power_ep_is_told_from_a_bound(wiggly):
     assert gather(model, *wiggly[:2], target="y").training.traces[0].name == "energy"
     with pytest.raises(ValueError, match=r"no q\(f\|u\)"):
         tgp.SparseGPRegressor(n_inducing=8, bound="power_ep", method="minibatch").fit(*wiggly[:2])
+
+
+def test_files_from_before_neighbours_load(wiggly, tmp_path, monkeypatch):
+    model = tgp.SparseGPRegressor(n_inducing=8, max_iter=2, neighbours=0, bound="diagonal").fit(*wiggly[:2])
+    before = model.predict(wiggly[2])
+    del model.neighbours
+    tgp.save(model, tmp_path / "old")
+    np.testing.assert_array_equal(tgp.load(tmp_path / "old").predict(wiggly[2]), before)
+    with pytest.raises(ValueError, match="training_rows must be True or False"):
+        tgp.save(model, tmp_path / "old", training_rows="no")
+
+
+def test_scales_are_those_of_single_rows(local, wiggly):
+    left = np.asarray(local.posterior_.residual_variance(local.encoding_.transform(wiggly[0])))
+    np.testing.assert_allclose(local.scales_, 1 / (1 + left / float(local.posterior_.noise_variance)))
+
+
+def test_frozen_lengthscales_need_no_second_partition(wiggly):
+    kernel = tgp.freeze(tgp.kernels.Matern32(lengthscale=[0.3, 3.0]), "lengthscale")
+    model = tgp.SparseGPRegressor(n_inducing=8, max_iter=3, kernel=kernel).fit(*wiggly[:2])
+    assert "partition" not in model.trace_
+    assert model.n_iter_ == 3
+
+
+def test_joint_answers_use_as_many_neighbours_as_are_feasible(local, wiggly, monkeypatch):
+    features = local.encoding_.transform(wiggly[2])
+    assert local._near(features) == 64
+    monkeypatch.setattr("tightgp.local.MOST_JOINT", 50)
+    assert 0 < local._near(features) < 64
+    assert local.predict(wiggly[2], return_cov=True)[1].shape == (40, 40)
+    monkeypatch.setattr("tightgp.local.MOST_JOINT", 0)
+    assert local._near(features) is None

@@ -240,6 +240,7 @@ def test_a_density_of_zero_is_told_and_not_averaged():
 def test_long_traces_are_thinned_and_keep_their_ends():
     X, y = problems.prices(60, 0)
     estimator = fakes.FakeRegressor().fit(X, y)
+    estimator.n_iter_ = 5000
     estimator.trace_ = {"objective": np.arange(5000.0), "steps_per_second": np.ones(5000), "v": np.full(5000, np.nan)}
     found = gather(estimator, X, y).training
     assert found.step == "epoch"

@@ -168,6 +168,17 @@ def test_the_message_says_when_it_settled(last, after):
     assert result.model.number == last == result.trace["partition"][-1]
 
 
+def test_training_goes_on_where_the_partition_stays_but_nothing_had_settled():
+    start = Falling(tgp.parameters.real(50.0), last=0)
+    short = run(start, None, method="adam", steps=20, learning_rate=0.3)
+    result = run(start, None, method="adam", steps=20, learning_rate=0.3, refresh=1)
+    assert not short.converged
+    assert result.steps == 2 * short.steps == 40
+    assert result.objective > short.objective
+    assert set(result.trace["partition"]) == {0}
+    assert result.message.endswith("; partition unchanged after training")
+
+
 @pytest.mark.parametrize("method", ["lbfgs", "adam"])
 def test_a_partition_without_a_finite_objective_leaves_the_one_before(method):
     result = run(

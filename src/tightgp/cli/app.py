@@ -105,6 +105,10 @@ def predict(
         "predictions.csv"
     ),
     level: Annotated[float, typer.Option(help="Probability that the interval holds.")] = 0.95,
+    neighbours: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(min=0, help="Nearest training rows to use, instead of as many as when it was fitted."),
+    ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Repeat the table's own columns.")] = False,
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
@@ -116,7 +120,9 @@ def predict(
     from tightgp.cli import prediction
 
     terminal = Terminal(quiet, json)
-    prediction.predict(model, table, out, level, keep, overwrite, terminal, delimiter=delimiter, encoding=encoding)
+    prediction.predict(
+        model, table, out, level, keep, overwrite, terminal, neighbours, delimiter=delimiter, encoding=encoding
+    )
 
 
 @app.command()

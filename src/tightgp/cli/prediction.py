@@ -16,7 +16,17 @@ from tightgp.tables import check_writable, read_table, row_number, write_table
 _PART = 20_000
 
 
-def predict(model: Path, table: Path, out: Path, level: float, keep: bool, overwrite: bool, terminal: Terminal, **how):
+def predict(
+    model: Path,
+    table: Path,
+    out: Path,
+    level: float,
+    keep: bool,
+    overwrite: bool,
+    terminal: Terminal,
+    neighbours: int | None = None,
+    **how,
+):
     """Predict every row of ``table`` and write the answers to ``out``."""
     if not 0 < level < 1:
         raise ValueError(f"--level is a probability between 0 and 1, got {level}")
@@ -29,6 +39,10 @@ def predict(model: Path, table: Path, out: Path, level: float, keep: bool, overw
         raise ValueError(f"{path} holds a {type(estimator).__name__}, not what `tightgp fit` makes; load it in Python")
     if not hasattr(estimator, "posterior_") or not isinstance(getattr(estimator, "encoding_", None), Encoding):
         raise ValueError(f"{path} holds an estimator that was not fitted; fit it first")
+    if neighbours is not None:
+        if not isinstance(estimator, SparseGPRegressor):
+            raise ValueError(f"--neighbours goes with Gaussian noise, and {path} holds a {type(estimator).__name__}")
+        estimator.set_params(neighbours=neighbours)
     with terminal.busy(f"reading {table}"):
         frame = read_table(table, progress=not terminal.quiet, **how)
     inputs = _inputs(estimator, frame, table)

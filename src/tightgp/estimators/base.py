@@ -29,8 +29,8 @@ class SparseGP(BaseEstimator):
         trace_: the last training's numbers, step by step.
         n_inducing_, inducing_path_, inducing_message_: how many inducing points, what each number of them that was
             tried brought, and why there are not more.
-        scales_: v of each training row (Gaussian noise) or of each latent function; near 1 where the inducing points
-            suffice. None where the bound has none.
+        scales_: v of each training row by itself (Gaussian noise) or of each latent function; near 1 where the inducing
+            points suffice. None where the bound has none.
         relevance_: for each column of X one over the lengthscale of its most relevant feature; None where the kernel
             has no lengthscales.
         noise_variance_, target_mean_, target_scale_: of regression, in the targets' units; else None.
@@ -93,10 +93,7 @@ class SparseGP(BaseEstimator):
         self.converged_ = recipe.settled(result, data)
         self.message_ = result.message
         self.seconds_ = grown.seconds
-        # The trace of L-BFGS begins before its first iteration, on each partition of the rows.
-        partitions = 1 + int(result.trace["partition"][-1]) if "partition" in result.trace else 1
-        starts = partitions if recipe.plan.method == "collapsed" else 0
-        self.n_iter_ = max(1, len(result.trace["objective"]) - starts)
+        self.n_iter_ = recipe.steps(result)
         self.training_ = recipe.plan.reason
         self.evidence_bracket_ = grown.bracket
         self.n_inducing_ = len(result.model.Z)

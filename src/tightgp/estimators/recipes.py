@@ -53,6 +53,10 @@ class Recipe(abc.ABC):
     def evidence(self, result: FitResult, data: Dataset) -> tuple[float, EvidenceBracket | None]:
         """What the trained model's bound is on all rows, in total nats, and the bracket where there is one."""
 
+    def steps(self, result: FitResult) -> int:
+        """How many steps were taken."""
+        return len(result.trace["objective"])
+
     def settled(self, result: FitResult, data: Dataset) -> bool:
         """Whether training came to rest."""
         return bool(result.converged)
@@ -93,6 +97,9 @@ class Collapsed(Recipe):
             **settings.file(len(model.Z)),
         )
 
+    def steps(self, result):
+        return max(1, result.steps)  # the trace begins before the first one, in each round
+
     def evidence(self, result, data):
         model = result.model
         if not model.bound.is_bound:
@@ -103,13 +110,23 @@ class Collapsed(Recipe):
 
     def posterior(self, model, data):
         posterior = model.posterior(data)
-        scales = np.asarray(posterior.scales) if model.bound.is_bound else None
+        scales = None
+        if model.bound.size > 1 and model.bound.is_bound:
+            scales = _single_scales(posterior, data)  # in a block of neighbours v is near one however large d is
+        elif model.bound.is_bound:
+            scales = np.asarray(posterior.scales)
         return posterior if self.keep else posterior.without_rows(), scales
+
+
+def _single_scales(posterior: Posterior, data: Dataset) -> np.ndarray:
+    """v of each row by itself, ``1/(1 + d/σ²)``."""
+    return 1 / (1 + np.asarray(posterior.residual_variance(data.X)) / np.asarray(posterior.noise_variance))
 
 
 def _learns_neighbours(model: SGPR, data: Dataset) -> bool:
     """Whether half-way more is known of who is whose neighbour than at the start: of the ratios of lengthscales."""
-    several = any(p.raw.size > 1 for name, p in named_parameters(model.kernel).items() if "lengthscale" in name)
+    lengthscales = [p for name, p in named_parameters(model.kernel).items() if "lengthscale" in name]
+    several = any(p.raw.size > 1 and not p.frozen for p in lengthscales)
     return model.partitioned and several and data.num_data > model.bound.size
 
 
@@ -199,10 +216,7 @@ class Variational(Recipe):
         posterior = model.posterior(data if self.keep else None)
         if model.v is not None:
             return posterior, np.asarray(model.v)
-        if model.bound.size > 1:
-            return posterior, None
-        left = np.asarray(posterior.residual_variance(data.X))
-        return posterior, 1 / (1 + left / np.asarray(posterior.noise_variance))
+        return posterior, _single_scales(posterior, data)
 
     def _model(self, kernel, likelihood, mean, Z) -> SVGP:
         own = likelihood.num_latents is not None

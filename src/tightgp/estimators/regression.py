@@ -7,7 +7,7 @@ from jax import random
 from scipy.special import ndtr, ndtri
 from sklearn.base import RegressorMixin
 
-from tightgp import checks
+from tightgp import checks, local
 from tightgp.data import Dataset
 from tightgp.estimators import choice
 from tightgp.estimators.base import SparseGP, ask, ends_of, levels_of, targets_like
@@ -15,7 +15,6 @@ from tightgp.estimators.recipes import Collapsed, Recipe, Variational
 from tightgp.estimators.settings import seed_of
 from tightgp.estimators.start import begin
 from tightgp.likelihoods import Gaussian
-from tightgp.local import MOST_JOINT
 from tightgp.means import Zero
 
 
@@ -56,6 +55,8 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
     >>> model = SparseGPRegressor().fit(X, y)
     >>> mean, sd = model.predict(X_new, return_std=True)
     """
+
+    neighbours = 0  # of models from before there were any
 
     def __init__(
         self,
@@ -129,8 +130,8 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
         """Mean of a target at each row (n,) or (n, P); and if wanted its standard deviation, and the joint covariance.
 
         Both are those of a new target, or with ``include_noise=False`` of the function behind it. The covariance
-        is (n, n) or (n, n, P), given the neighbours of all rows (fewer of each where there are thousands of rows).
-        Asked for both, it returns mean, standard deviation, covariance.
+        is (n, n) or (n, n, P), given the neighbours of all rows together; where these are more than 5000, given fewer
+        of each row's. Asked for both, it returns mean, standard deviation, covariance.
         """
         features = self._features(X)
         scale = np.asarray(self.target_scale_)
@@ -138,7 +139,7 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
         answer = [mean] + [sd] * bool(return_std)
         if return_cov:
             ask_jointly = self.posterior_.predict_y if include_noise else self.posterior_.predict_f
-            cov = np.asarray(ask_jointly(features, full_cov=True, neighbours=self._near(len(features)))[1])
+            cov = np.asarray(ask_jointly(features, full_cov=True, neighbours=self._near(features))[1])
             answer.append((cov if cov.ndim == 2 else np.moveaxis(cov, 0, 2)) * scale**2)
         return tuple(answer) if len(answer) > 1 else mean
 
@@ -171,7 +172,7 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
         """Joint draws of new targets: (n, n_samples), or (n, P, n_samples)."""
         checks.count("n_samples", n_samples)
         features = self._features(X)
-        key, near = random.key(seed_of(random_state)), self._near(len(features))
+        key, near = random.key(seed_of(random_state)), self._near(features)
         draws = np.asarray(self.posterior_.sample_y(key, features, n_samples, neighbours=near))
         return np.moveaxis(draws * self.target_scale_ + self.target_mean_, 0, -1)
 
@@ -180,15 +181,17 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
         mean, var = ask(partial(method, neighbours=self._near()), features)
         return mean * self.target_scale_ + self.target_mean_, np.sqrt(var) * self.target_scale_
 
-    def _near(self, jointly: int = 1) -> int | None:
-        """How many neighbours a prediction of so many rows together uses; None predicts without."""
+    def _near(self, jointly: np.ndarray | None = None) -> int | None:
+        """How many neighbours of each row a prediction uses, also of some rows together; None predicts without."""
         checks.seed("neighbours", self.neighbours)
         if self.neighbours and self.posterior_.training is None:
             raise ValueError(
                 f"neighbours={self.neighbours} needs the training rows, which this model was fitted or saved without; "
                 "set_params(neighbours=0) predicts from the inducing points alone"
             )
-        return min(self.neighbours, MOST_JOINT // jointly) or None
+        if jointly is None or not self.neighbours:
+            return self.neighbours or None
+        return local.feasible(self.posterior_, jointly, self.neighbours) or None
 
 
 def _spread(y: np.ndarray) -> np.ndarray:

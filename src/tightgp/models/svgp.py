@@ -212,7 +212,7 @@ class SVGP(Partitioned):
     def _keep(self, data: Dataset) -> Training:
         X, y, known, _, _ = self.as_batch(data)
         known = np.zeros(len(X), X.dtype) if known is None else known
-        return Training(None, Rows(*map(jnp.asarray, (X, y, known))), None, None, self.bound)
+        return Training(None, Rows(X, y, known), None, None, self.bound)
 
     def prepare(self, data: Dataset) -> tuple["SVGP", Batch]:
         batch = self.as_batch(data)

@@ -198,9 +198,8 @@ def _last_partition(trace: dict[str, Any], num_steps: int) -> tuple[dict[str, An
     step: the trace of some methods begins before it."""
     partition = np.asarray(trace.pop("partition", np.zeros(len(trace["objective"]))))
     here = partition == partition[-1]
-    before = int(np.sum(~here)) - int(partition[-1])
-    begins = 0 if len(partition) == num_steps + 1 + int(partition[-1]) else 1
-    return {name: np.asarray(values)[here] for name, values in trace.items()}, before + begins
+    first = max(0, num_steps + 1 - int(np.sum(here)))
+    return {name: np.asarray(values)[here] for name, values in trace.items()}, first
 
 
 def _likelihood_parameters(model) -> list[str]:

@@ -71,7 +71,8 @@ def fit(
         refresh: how often, after training, the partition of a bound that groups neighbours (``Block(64)``) is made
             anew by the lengthscales just learnt, and training goes on from there for up to ``steps`` steps more, its
             optimiser started afresh. Objectives of different partitions do not compare: the last partition's best
-            is returned, be it lower than an earlier one's. Ends early where the partition stays the same.
+            is returned, be it lower than an earlier one's. Ends early where the partition stays the same and
+            training had converged.
         seed: decides restarts and the order of rows; the same seed gives the same result.
         progress: show a bar, where standard error is a terminal.
         callback: called as ``callback(step, row)`` with a step's scalars, after each L-BFGS iteration, after
@@ -148,6 +149,7 @@ def fit(
         seconds=time.perf_counter() - began,
         evaluations=sum(outcome.evaluations for outcome, _ in runs) + rounds.evaluations,
         rejected=sum(outcome.rejected for outcome, _ in runs) + rounds.rejected,
+        steps=sum(one.steps for one in rounds.kept),
         restarts=[outcome.objective for outcome, _ in runs],
     )
 
@@ -247,7 +249,7 @@ class _Runner:
     def __call__(self, problem: Problem, section: Section, number: int = 0, before: int = 0) -> Outcome:
         """Train on the rows' partition ``number``, when ``before`` steps were taken on those before it."""
         outcome = Outcome(problem.start)
-        shown = f"partition {number + 1} of {self.refresh + 1}" if self.refresh else self.job.unit
+        shown = f"partition {number + 1}" if self.refresh else self.job.unit
         with ProgressBar(self.job.length, self.progress, shown) as bar:
             try:
                 self.job(problem, outcome, _Report(bar, self._heard(number, before)), section)

@@ -13,7 +13,7 @@ class FitResult:
     ``trace`` maps names to one number a step: ``objective`` (total nats, to be maximised), ``gradient_norm``,
     and what the model reports of itself, such as ``noise_variance`` and ``jitter``; where ``refresh`` made the
     partition anew, ``partition`` numbers them, and only objectives of the same one compare. ``restarts`` holds the
-    best objective of every start, in order.
+    best objective of every start, in order. ``steps`` counts those of the best start, on all partitions.
     """
 
     model: Any
@@ -24,6 +24,7 @@ class FitResult:
     seconds: float
     evaluations: int
     rejected: int = 0
+    steps: int = 0
     restarts: list[float] = field(default_factory=list)
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ class Rounds:
     """
 
     def __init__(self, model, first: Outcome):
-        self.model, self.kept = model, [first]
+        self.model, self.kept, self.partitions = model, [first], [0]
         self.evaluations = self.rejected = 0
         self.message, self.converged = first.message, first.converged
 
@@ -31,41 +31,47 @@ class Rounds:
         self.message, self.converged = message, False
 
     def go_on(self, data, times: int, run: Callable[..., Outcome], checkpoint: Checkpoint | None) -> None:
-        """Make the partition anew up to ``times`` times, and ``run(problem, section, number, steps before)`` each time.
+        """Make the partition anew up to ``times`` times; each time ``run(problem, section, partition, steps before)``.
 
-        Where a round comes to no finite objective, the one before stays the result.
+        Where the partition stays the same, training goes on, unless it had come to rest. Where a round comes to no
+        finite objective, the one before stays the result.
         """
+        made = 0
         for number in range(1, times + 1):
             try:
                 new = self.model.refreshed(data)
+                if new is None and self.converged:
+                    break
+                partition = made if new is None else made + 1
+                model, rows = self.model.prepare(data) if new is None else new
+                problem = Problem(model, rows)
+                section = Section(None) if checkpoint is None else checkpoint.round(number, model)
             except KeyboardInterrupt:
                 return self.end("interrupted")
-            if new is None:
-                after = f"being made anew {_times(number - 1)}" if number > 1 else "training"
-                self.message += f"; partition unchanged after {after}"
-                return
-            problem = Problem(*new)
-            section = Section(None) if checkpoint is None else checkpoint.round(number, new[0])
-            outcome = run(problem, section, number, sum(one.steps for one in self.kept))
+            outcome = run(problem, section, partition, sum(one.steps for one in self.kept))
             self.evaluations += outcome.evaluations
             self.rejected += outcome.rejected
             if np.isfinite(outcome.objective):
-                self.model = problem.model(outcome.best)
+                self.model, made = problem.model(outcome.best), partition
                 self.kept.append(outcome)
+                self.partitions.append(partition)
                 self.message, self.converged = outcome.message, outcome.converged
             if outcome.ended:
                 return self.end(outcome.message)
             if outcome is not self.kept[-1]:
-                return self.end(
-                    f"{self.message}; the objective was not finite in partition {number}, {number - 1} stays"
-                )
-        self.message += f"; partition made anew {_times(times)}"
+                return self.end(f"{self.message}; the objective was not finite in partition {partition}, {made} stays")
+        else:
+            if made:
+                self.message += f"; partition made anew {_times(made)}"
+                return
+        after = f"being made anew {_times(made)}" if made else "training"
+        self.message += f"; partition unchanged after {after}"
 
     def trace(self) -> dict[str, np.ndarray]:
         """The rows of all rounds, and which partition they belong to."""
         traces = [one.trace.arrays() for one in self.kept]
         columns: dict[str, Any] = {name: np.concatenate([trace[name] for trace in traces]) for name in traces[0]}
-        return {**columns, "partition": np.repeat(np.arange(len(traces)), [len(one.trace) for one in self.kept])}
+        return {**columns, "partition": np.repeat(self.partitions, [len(one.trace) for one in self.kept])}
 
 
 def _times(count: int) -> str:
