@@ -130,6 +130,11 @@ def run(python: str, settings: dict[str, Any], train, test, timeout: float) -> d
         answer = json.loads(done.stdout.strip().splitlines()[-1])
         with np.load(out, allow_pickle=False) as arrays:
             mean, var = arrays["mean"], arrays["var"]
+    if not (np.all(np.isfinite(mean)) and np.all(var > 0)):
+        bad = int(np.sum(~(np.isfinite(mean) & (var > 0))))
+        return {**answer, "error": f"{bad} of {len(mean)} predictions have no finite mean or no positive variance"} | {
+            "machine": machine
+        }
     return {**answer, **scored(test.y, mean, var), "machine": machine}
 
 
