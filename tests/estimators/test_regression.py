@@ -99,7 +99,8 @@ def test_what_is_remembered(regressor, table):
     assert 1 <= regressor.n_iter_ == len(regressor.trace_["objective"]) - 1 <= 50
     assert regressor.posterior_.training.rows.X.shape == data.X.shape
     assert regressor.training_.endswith("Predictions also use the 40 nearest training rows.")
-    np.testing.assert_allclose(regressor.scales_, np.asarray(regressor.model_.posterior(data).scales))
+    alone = tgp.SGPR(regressor.model_.kernel, regressor.model_.Z, float(regressor.model_.noise_variance))
+    np.testing.assert_allclose(regressor.scales_, np.asarray(alone.posterior(data).scales), rtol=1e-6)
     assert [entry["n_inducing"] for entry in regressor.inducing_path_] == [8]
     assert regressor.inducing_path_[0]["bound"] == regressor.objective_
     assert regressor.inducing_message_ == "n_inducing=8 as asked for"

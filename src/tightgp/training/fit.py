@@ -249,7 +249,7 @@ class _Runner:
     def __call__(self, problem: Problem, section: Section, number: int = 0, before: int = 0) -> Outcome:
         """Train on the rows' partition ``number``, when ``before`` steps were taken on those before it."""
         outcome = Outcome(problem.start)
-        shown = f"partition {number + 1}" if self.refresh else self.job.unit
+        shown = f"partition {number + 1} of {self.refresh + 1}" if self.refresh else self.job.unit
         with ProgressBar(self.job.length, self.progress, shown) as bar:
             try:
                 self.job(problem, outcome, _Report(bar, self._heard(number, before)), section)
