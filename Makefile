@@ -19,7 +19,7 @@ demo: $(VENV)/.ready ## Compare the bounds on made-up data, fit a made-up table,
 	$(BIN)/tightgp demo
 
 test: $(VENV)/.ready ## Run the tests, on two processes with one BLAS thread each
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.ready ## Check format, lint and types
 	$(BIN)/ruff format --check .

@@ -7,6 +7,29 @@ import pytest
 import tightgp as tgp
 
 
+#: The files that take longest go first, so that at the end no process is left alone with one of them.
+LONG = (
+    "test_laws.py",
+    "test_sklearn_checks.py",
+    "test_statistics.py",
+    "test_svgp.py",
+    "test_local.py",
+    "test_checkpoint.py",
+    "test_fit_and_predict.py",
+    "test_minibatch.py",
+    "test_estimators.py",
+    "test_blocks.py",
+    "test_refresh.py",
+    "test_growth.py",
+    "test_public.py",
+    "test_modelfile.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
+
+
 @pytest.fixture(autouse=True, scope="module")
 def programs_of_one_file():
     """Every compiled program holds memory maps, of which a process may have only so many: let go of a file's."""
