@@ -6,7 +6,6 @@ import pytest
 
 import tightgp as tgp
 
-
 #: The files that take longest go first, so that at the end no process is left alone with one of them.
 LONG = (
     "test_laws.py",
