@@ -76,7 +76,7 @@ def check(model, rows, chunk, tolerance=1e-9):
 
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=lambda b: b if isinstance(b, str) else f"{b.name}-{b.partition}")
-@pytest.mark.parametrize(("outputs", "known", "chunk"), [(1, False, None), (2, True, 1), (2, True, 6), (1, True, 40)])
+@pytest.mark.parametrize(("outputs", "known", "chunk"), [(1, False, None), (2, True, 6), (1, True, 40)])
 def test_value_and_gradient(rng, bound, outputs, known, chunk):
     check(*build(rng, bound, outputs, known), chunk)
 

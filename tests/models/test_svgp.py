@@ -13,7 +13,7 @@ from tests.reference import Uncollapsed
 from tightgp import likelihoods as lk
 
 N, M, Q, D = 24, 5, 4, 2
-laws = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+laws = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 #: A seed, log scales of prior and noise.
 problems = st.tuples(st.integers(0, 2**32 - 1), st.floats(-1.5, 1.5), st.floats(-3, 0.5))
 
