@@ -24,7 +24,10 @@ def by_parts(function, width: int, *arrays):
     return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:])[:n], out)
 
 
-def rounded_up(count: int) -> int:
-    """One of few numbers that is at least ``count`` and at most a quarter more: JAX compiles for each."""
-    step = max(16, 2 ** (int(count - 1).bit_length() - 3))
+def rounded_up(count: int, share: int = 4) -> int:
+    """One of few numbers that is at least ``count`` and at most a ``share``-th more: JAX compiles for each.
+
+    Small numbers are rounded to sixteen. ``share`` is a power of two.
+    """
+    step = max(16, 2 ** int(count - 1).bit_length() // (2 * share))
     return count + -count % step

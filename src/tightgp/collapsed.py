@@ -18,27 +18,27 @@ def _factor_B(S, scale=1.0):
     return linalg.factorise(jnp.eye(len(S), dtype=S.dtype) + S / scale, jitter=0.0)
 
 
-def _gaussian(stats: Statistics, count: int, logdet, quadratic):
+def _gaussian(stats: Statistics, logdet, quadratic):
     outputs = stats.b.shape[1]
-    return -0.5 * (outputs * (count * _LOG_2PI + stats.log_noise + logdet) + quadratic)
+    return -0.5 * (outputs * (stats.count * _LOG_2PI + stats.log_noise + logdet) + quadratic)
 
 
-def lower_bound(stats: Statistics, structure: Conditional, count: int) -> Float[Array, ""]:
+def lower_bound(stats: Statistics, structure: Conditional) -> Float[Array, ""]:
     """The collapsed objective (maths 2.1, 2.2): ``log N(y | m, Q + σ²I) − ½PΦ``, in total nats."""
     B = _factor_B(stats.S)
     logdet, explained = linalg.logdet_quadratic(B.matrix, stats.b, B.inverse)
-    penalty = structure.penalty(stats.penalty, count)
-    return _gaussian(stats, count, logdet + penalty, stats.yy - explained)
+    penalty = structure.penalty(stats.penalty, stats.count)
+    return _gaussian(stats, logdet + penalty, stats.yy - explained)
 
 
 @linalg.full_precision
-def upper_bound(stats: Statistics, count: int) -> Float[Array, ""]:
+def upper_bound(stats: Statistics) -> Float[Array, ""]:
     """Titsias' upper bound on the log evidence (maths 9.1), from the sums of a variational structure."""
     inflated = 1 + stats.excess
     logdet = -2 * jnp.sum(jnp.log(jnp.diagonal(_factor_B(stats.S).inverse)))
     c = _factor_B(stats.S, inflated).inverse @ stats.b
     quadratic = (stats.yy - jnp.sum(c * c) / inflated) / inflated
-    return _gaussian(stats, count, logdet, quadratic)
+    return _gaussian(stats, logdet, quadratic)
 
 
 @linalg.full_precision

@@ -89,10 +89,10 @@ class Conditional:
         if self.size == 1:
             penalty, root, seen = jnp.sum(self.penalties(R)), None, (A, y)
             if self.inflation:
-                scale = jax.lax.rsqrt(1 + self.inflation * R)[:, None]
-                seen = (A * scale, y * scale)
+                scale = jax.lax.rsqrt(1 + self.inflation * R)
+                seen = (self._times(scale, A), self._times(scale, y))
             return Local(*seen, penalty, jnp.sum(R), clamped, root)
-        root = self.root(R)
+        root = self._root_of(R, A)
         penalty = -2 * jnp.sum(jnp.log(jnp.diagonal(root, axis1=1, axis2=2))) / self.curvature
         seen = (self._times(root, A), self._times(root, y)) if self.inflation else (A, y)
         return Local(*seen, penalty, jnp.sum(jnp.diagonal(R, axis1=1, axis2=2)), clamped, root)
@@ -113,11 +113,11 @@ class Conditional:
             R = self.residuals(A, k)[0]
             C = jnp.ones_like(R) if self.pooled else 1 / (1 + self.curvature * R)
         else:
-            root = self.root(self.residuals(A, k)[0]) if root is None else root
+            root = self._root_of(self.residuals(A, k)[0], A) if root is None else root
             C = jnp.einsum("bki,bkj->bij", root, root)
         seen_A, seen_y = (self._times(C, A), self._times(C, y)) if self.inflation else (A, y)
-        A_bar = seen_A @ bar.G + seen_y @ bar.b.T
-        y_bar = seen_A @ bar.b + 2 * bar.yy * seen_y
+        A_bar = seen_A @ bar.G + linalg.thin_outer(seen_y, bar.b).astype(A.dtype)
+        y_bar = linalg.thin(seen_A, bar.b) + 2 * bar.yy * seen_y
         R_bar = bar.penalty * C + bar.excess * self._eye(C)
         if self.inflation:
             R_bar = R_bar - 0.5 * self.inflation * (self._products(A_bar, seen_A) + self._products(y_bar, seen_y))
@@ -151,8 +151,14 @@ class Conditional:
         """``L⁻¹`` of each block's ``I + c·R_bb = L Lᵀ``."""
         return linalg.inverse_roots(self._eye(R) + self.curvature * R)
 
+    def _root_of(self, R, A):
+        """`root`, from rows in the precision of ``A``: where that is shorter, their rounding may have to be covered."""
+        short = A.dtype != R.dtype
+        return linalg.inverse_roots_with_noise(self.curvature * R) if short else self.root(R)
+
     def _times(self, C, a):
         """Each row of ``a`` times its number, or the rows of each block times its matrix."""
+        C = C.astype(a.dtype)
         if self.size == 1:
             return C[:, None] * a
         return jnp.einsum("bij,bjm->bim", C, a.reshape(len(C), self.size, -1)).reshape(a.shape)
@@ -164,7 +170,7 @@ class Conditional:
         P = jnp.einsum("bim,bjm->bij", *(x.reshape(-1, self.size, x.shape[1]) for x in (a, b)))
         return 0.5 * (P + jnp.swapaxes(P, 1, 2))
 
-    def penalty(self, total: Float[Array, ""], count: int) -> Float[Array, ""]:
+    def penalty(self, total: Float[Array, ""], count: Float[Array, ""]) -> Float[Array, ""]:
         """Φ from the sum over all rows."""
         if not self.pooled:
             return total

@@ -5,6 +5,7 @@ then a matrix product, which runs at several times the rate of a triangular solv
 """
 
 import functools
+import math
 from typing import NamedTuple
 
 import jax
@@ -21,7 +22,7 @@ MAX_JITTER = 1e-1
 _SPLIT_FROM = 512
 _SPLITS = 4
 #: Triangular inverses of at most this size are left to the backend's own solver.
-_SOLVER_SIZE = {"cpu": 256, "gpu": 1024}
+_SOLVER_SIZE = {"cpu": 256, "gpu": 64}
 
 
 def full_precision(function):
@@ -112,14 +113,34 @@ def _on_cpu() -> bool:
 
 
 def inverse_lower(L: Float[Array, "m m"]) -> Float[Array, "m m"]:
-    """The inverse of a lower triangular matrix, by halves, so that most of the work is matrix products."""
+    """The inverse of a lower triangular matrix, from its diagonal blocks up, so that most of the work is products.
+
+    Two neighbouring blocks and the one below the first make one of twice the size; all pairs at once.
+    """
     m = L.shape[0]
-    if m <= _SOLVER_SIZE["cpu" if _on_cpu() else "gpu"]:
-        return jax.scipy.linalg.solve_triangular(L, jnp.eye(m, dtype=L.dtype), lower=True)
-    h = m // 2
-    top, bottom = inverse_lower(L[:h, :h]), inverse_lower(L[h:, h:])
-    corner = -bottom @ (L[h:, :h] @ top)
-    return jnp.block([[top, jnp.zeros((h, m - h), L.dtype)], [corner, bottom]])
+    levels = max(0, math.ceil(math.log2(m / _SOLVER_SIZE["cpu" if _on_cpu() else "gpu"])))
+    size = -(-m // 2**levels)
+    short = size * 2**levels - m
+    if short:
+        L = jnp.pad(L, ((0, short), (0, short))) + jnp.diag(jnp.concatenate([jnp.zeros(m), jnp.ones(short)])).astype(
+            L.dtype
+        )
+
+    def blocks(size, below):
+        """Blocks of the diagonal, or those below every other one."""
+        grid, step = L.reshape(len(L) // size, size, len(L) // size, size), 1 + below
+        return jnp.stack([grid[i + below, :, i] for i in range(0, len(grid), step)])
+
+    D = blocks(size, 0)
+    W = jax.lax.linalg.triangular_solve(
+        D, jnp.broadcast_to(jnp.eye(size, dtype=L.dtype), D.shape), left_side=True, lower=True
+    )
+    while len(W) > 1:
+        top, bottom = W[::2], W[1::2]
+        corner = -bottom @ (blocks(W.shape[1], 1) @ top)
+        right = jnp.concatenate([jnp.zeros_like(top), bottom], axis=1)
+        W = jnp.concatenate([jnp.concatenate([top, corner], axis=1), right], axis=2)
+    return W[0, :m, :m]
 
 
 def _pieces(m: int) -> list[tuple[int, int]]:
@@ -142,6 +163,27 @@ def cross_lower(A: Float[Array, "n m"], B: Float[Array, "n m"]) -> Float[Array, 
     m, At = A.shape[1], A.T
     rows = [jnp.pad(At[s:e] @ B[:, :e], ((0, 0), (0, m - e))) for s, e in _pieces(m)]
     return jnp.concatenate(rows, axis=0)
+
+
+def thin(A: Float[Array, "n m"], b: Float[Array, "m p"]) -> Float[Array, "n p"]:
+    """``A b`` for few columns ``b``, in the precision of ``A``.
+
+    One column is a sum: an accelerator's compiler joins small products to large ones with the same operand, and copies
+    that to do so.
+    """
+    b = b.astype(A.dtype)
+    return A @ b if _on_cpu() or b.shape[1] > 1 else jnp.sum(A * b.T, axis=1, keepdims=True)
+
+
+def thin_t(A: Float[Array, "n m"], y: Float[Array, "n p"]) -> Float[Array, "m p"]:
+    """``Aᵀ y`` for few columns ``y``, in the precision of ``A``."""
+    y = y.astype(A.dtype)
+    return A.T @ y if _on_cpu() or y.shape[1] > 1 else jnp.sum(A * y, axis=0)[:, None]
+
+
+def thin_outer(y: Float[Array, "n p"], b: Float[Array, "m p"]) -> Float[Array, "n m"]:
+    """``y bᵀ`` for few columns."""
+    return y * b.T if y.shape[1] == 1 else y @ b.T
 
 
 def mirror(T: Float[Array, "m m"]) -> Float[Array, "m m"]:

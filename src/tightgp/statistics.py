@@ -16,9 +16,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tightgp import linalg
+from tightgp import layout, linalg, parameters
 from tightgp.conditionals import Conditional, Cotangents
 from tightgp.kernels import Kernel
+from tightgp.layout import Layout, Plan
 from tightgp.linalg import Factor
 from tightgp.means import Mean
 
@@ -29,7 +30,7 @@ _KEEP_BYTES = {"cpu": 1 << 28, "gpu": 4 << 30}
 
 
 class Rows(NamedTuple):
-    """Data as the pass takes it: inputs, targets, and the part of each row's noise variance that is known.
+    """Data as the pass takes them: inputs, targets, and the part of each row's noise variance that is known.
 
     What is only kept, for answers that go back to the rows, may still be on the host.
     """
@@ -58,6 +59,7 @@ class Statistics(NamedTuple):
     excess: Float[Array, ""]
     log_noise: Float[Array, ""]
     clamped: Float[Array, ""]
+    count: Float[Array, ""]
 
 
 class Terms(NamedTuple):
@@ -69,15 +71,29 @@ class Terms(NamedTuple):
     log_noise: Float[Array, ""]
 
 
-def local_terms(process: Process, chunk: tuple[Rows, Float[Array, " n"]], size: int) -> Terms:
-    """Kernel rows, prior (co)variances and targets over the noise; a row that is not valid becomes zero."""
+def local_terms(process: Process, chunk: tuple[Rows, Float[Array, " n"]], size: int, short: str | None = None) -> Terms:
+    """Kernel rows, prior (co)variances and targets over the noise; a row that is not valid becomes zero.
+
+    The N×M kernel values are made in the dtype ``short``, where one is given; what has a number for each row is not.
+    """
     rows, valid = chunk
     variance = process.noise + rows.known
     scale = valid * jax.lax.rsqrt(variance)
-    K = process.kernel(rows.X, process.Z) * scale[:, None]
+    K = _cross(process, rows.X, short)
     k = outer(scale, size) * prior_terms(process.kernel, rows.X, size)
     y = (rows.y - process.mean(rows.X)) * scale[:, None]
-    return Terms(K, k, y, jnp.sum(valid * jnp.log(variance)))
+    return Terms(K * scale.astype(K.dtype)[:, None], k, y, jnp.sum(valid * jnp.log(variance)))
+
+
+def _cross(process: Process, X: Float[Array, "n d"], short: str | None) -> Float[Array, "n m"]:
+    """``Kfu``. In the shorter dtype inputs are first moved to where the inducing ones are, if the kernel allows it."""
+    kernel, Z = process.kernel, process.Z
+    if short is None:
+        return kernel(X, Z)
+    if kernel.stationary:
+        middle = jax.lax.stop_gradient(jnp.mean(Z, axis=0))
+        X, Z = X - middle, Z - middle
+    return parameters.cast(kernel, short)(X.astype(short), Z.astype(short))
 
 
 def prior_terms(kernel: Kernel, X: Float[Array, "n d"], size: int) -> Float[Array, "..."]:
@@ -91,18 +107,34 @@ def outer(scale: Float[Array, " n"], size: int) -> Float[Array, "..."]:
     return scale * scale if size == 1 else s[:, :, None] * s[:, None, :]
 
 
+class _Way(NamedTuple):
+    """How the pass goes: its chunks, whether whitened rows are kept for the gradient, and the products' dtype."""
+
+    plan: Plan
+    keep: bool
+    short: str | None
+
+
 @linalg.full_precision
 def collect(
-    process: Process, rows: Rows, structure: Conditional, jitter: float, chunk: int | None = None
+    process: Process,
+    rows: Rows | Layout,
+    structure: Conditional,
+    jitter: float,
+    chunk: int | None = None,
+    short: str | None = None,
 ) -> tuple[Statistics, Factor]:
     """The sums over all rows and the factor of ``Kuu`` (maths 3.1), with the hand-derived gradient (3.2).
 
     ``chunk`` rows are in memory at a time; None chooses, and keeps whitened rows for the gradient if they fit.
+    ``short`` is the dtype of the N×M kernel values and of the products with them, where it is not that of all else.
     """
-    structure = fitted(structure, rows.X.shape[0])
+    laid = rows if isinstance(rows, Layout) else layout.of(rows)
+    structure = fitted(structure, laid.length)
     factor = linalg.factorise(process.kernel(process.Z), jitter)
-    plan = _plan(rows.X.shape[0], process.Z.shape[0], process.Z.dtype.itemsize, structure.size, chunk)
-    return _stream(structure, plan, process, factor.matrix, factor.inverse, rows), factor
+    itemsize = jnp.dtype(short or process.Z.dtype).itemsize
+    way = _choose(laid.length, process.Z.shape[0], itemsize, structure.size, chunk)._replace(short=short)
+    return _stream(structure, way, process, factor.matrix, factor.inverse, laid), factor
 
 
 def fitted(structure: Conditional, count: int) -> Conditional:
@@ -110,97 +142,74 @@ def fitted(structure: Conditional, count: int) -> Conditional:
     return replace(structure, size=min(structure.size, count))
 
 
-class _Plan(NamedTuple):
-    rows: int
-    chunk: int
-    chunks: int
-    keep: bool
-
-
-def _plan(n: int, m: int, itemsize: int, size: int, chunk: int | None) -> _Plan:
+def _choose(n: int, m: int, itemsize: int, size: int, chunk: int | None) -> _Way:
     backend = "cpu" if jax.default_backend() == "cpu" else "gpu"
     wanted = chunk or _CHUNK_BYTES[backend] // (max(m, size) * itemsize)
     chunks = math.ceil(n / max(wanted, 1))
     per_chunk = math.ceil(math.ceil(n / chunks) / size) * size
     kept = m + (size if size > 1 else 0)  # whitened rows, and roots of blocks
     keep = chunk is None and n * kept * itemsize <= _KEEP_BYTES[backend]
-    return _Plan(n, per_chunk, math.ceil(n / per_chunk), keep)
-
-
-def chunked(rows: Rows, plan: _Plan) -> tuple[Rows, Float[Array, "c n"]]:
-    """Rows cut into equal chunks, the last one padded, and which rows are real."""
-    pad = plan.chunks * plan.chunk - plan.rows
-
-    def cut(a):
-        if pad:
-            a = jnp.concatenate([a, jnp.broadcast_to(a[-1:], (pad, *a.shape[1:]))])
-        return a.reshape(plan.chunks, plan.chunk, *a.shape[1:])
-
-    valid = jnp.arange(plan.chunks * plan.chunk) < plan.rows
-    return Rows(*map(cut, rows)), valid.astype(rows.X.dtype).reshape(plan.chunks, plan.chunk)
-
-
-def _scan(body, init, xs, chunks: int):
-    """A scan, or a plain call where there is only one chunk."""
-    if chunks > 1:
-        return jax.lax.scan(body, init, xs)
-    carry, kept = body(init, jax.tree.map(lambda a: a[0], xs))
-    return carry, jax.tree.map(lambda a: a[None], kept)
+    return _Way(Plan(per_chunk, math.ceil(n / per_chunk)), keep, None)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _stream(structure, plan, process, Kuu, W, rows):
-    return _forward(structure, plan, process, W, rows, keep=False)[0]
+def _stream(structure, way, process, Kuu, W, laid):
+    return _forward(structure, way._replace(keep=False), process, W, laid)[0]
 
 
-def _forward(structure, plan, process, W, rows, keep):
-    m, p, dtype = W.shape[0], rows.y.shape[1], rows.X.dtype
+def _add(total, here):
+    return jax.tree.map(lambda t, h: t + h.astype(t.dtype), total, here)
+
+
+def _forward(structure, way, process, W, laid):
+    m, p, dtype = W.shape[0], laid.like.y.shape[1], W.dtype
     zero = jnp.zeros((), dtype)
-    init = Statistics(jnp.zeros((m, m), dtype), jnp.zeros((m, p), dtype), zero, zero, zero, zero, zero)
+    V = W.astype(way.short or dtype)
 
-    def body(total, chunk):
-        terms = local_terms(process, chunk, structure.size)
-        A = linalg.times_lower_t(terms.K, W)
+    def body(total, chunk, _):
+        terms = local_terms(process, chunk, structure.size, way.short)
+        A = linalg.times_lower_t(terms.K, V)
         seen = structure.local(A, terms.k, terms.y)
         here = Statistics(
             linalg.cross_lower(seen.A, seen.A),
-            seen.A.T @ seen.y,
+            linalg.thin_t(seen.A, seen.y),
             jnp.sum(seen.y * seen.y),
             seen.penalty,
             seen.excess,
             terms.log_noise,
             seen.clamped,
+            jnp.sum(chunk[1]),
         )
-        return jax.tree.map(jnp.add, total, here), (A, seen.root) if keep else None
+        return _add(total, here), (A, seen.root) if way.keep else None
 
-    total, kept = _scan(body, init, chunked(rows, plan), plan.chunks)
+    init = Statistics(jnp.zeros((m, m), dtype), jnp.zeros((m, p), dtype), zero, zero, zero, zero, zero, zero)
+    total, kept = laid.total(body, init, way.plan)
     return total._replace(S=linalg.mirror(total.S)), kept
 
 
-def _stream_fwd(structure, plan, process, Kuu, W, rows):
-    total, kept = _forward(structure, plan, process, W, rows, plan.keep)
-    return total, (process, W, rows, kept)
+def _stream_fwd(structure, way, process, Kuu, W, laid):
+    total, kept = _forward(structure, way, process, W, laid)
+    return total, (process, W, laid, kept)
 
 
 @linalg.full_precision
-def _stream_bwd(structure, plan, residuals, bar):
+def _stream_bwd(structure, way, residuals, bar):
     """Maths 3.2, with ``T = Σ Ā Aᵀ`` summed over the chunks."""
-    process, W, rows, kept = residuals
-    seen_bar = Cotangents(bar.S + bar.S.T, bar.b, bar.yy, bar.penalty, bar.excess)
-    init = (jnp.zeros_like(W), jax.tree.map(jnp.zeros_like, process))
+    process, W, laid, kept = residuals
+    V = W.astype(way.short or W.dtype)
+    seen_bar = Cotangents((bar.S + bar.S.T).astype(V.dtype), bar.b, bar.yy, bar.penalty, bar.excess)
 
-    def body(carry, inputs):
-        T, process_bar = carry
-        (here, valid), known = inputs
-        terms, pull_terms = jax.vjp(lambda p, r: local_terms(p, (r, valid), structure.size), process, here)
-        A, root = (linalg.times_lower_t(terms.K, W), None) if known is None else known
+    def body(carry, chunk, known):
+        here, valid = chunk
+        terms, pull_terms = jax.vjp(lambda p, r: local_terms(p, (r, valid), structure.size, way.short), process, here)
+        A, root = (linalg.times_lower_t(terms.K, V), None) if known is None else known
         A_bar, k_bar, y_bar = structure.pull(A, terms.k, terms.y, root, seen_bar)
-        process_here, rows_bar = pull_terms(Terms(linalg.times_lower(A_bar, W), k_bar, y_bar, bar.log_noise))
-        return (T + linalg.cross_lower(A_bar, A), jax.tree.map(jnp.add, process_bar, process_here)), rows_bar
+        process_bar, rows_bar = pull_terms(Terms(linalg.times_lower(A_bar, V), k_bar, y_bar, bar.log_noise))
+        return _add(carry, (linalg.cross_lower(A_bar, A), process_bar)), rows_bar
 
-    (T, process_bar), rows_bar = _scan(body, init, (chunked(rows, plan), kept), plan.chunks)
-    rows_bar = Rows(*(a.reshape(-1, *a.shape[2:])[: plan.rows] for a in rows_bar))
-    return process_bar, linalg.whiten_cotangent(W, T), None, rows_bar
+    init = (jnp.zeros_like(W), jax.tree.map(jnp.zeros_like, process))
+    (T, process_bar), rows_bar = laid.total(body, init, way.plan, kept)
+    return process_bar, linalg.whiten_cotangent(W, T), None, laid.cotangent(rows_bar)
 
 
 _stream.defvjp(_stream_fwd, _stream_bwd)
@@ -213,11 +222,11 @@ def optimal_V(
 ) -> Float[Array, "b s s"]:
     """The diagonal blocks of the optimal V of all rows (maths 1.4), chunk by chunk."""
     n = rows.X.shape[0]
-    plan = _plan(n, len(W), W.dtype.itemsize, structure.size, None)
+    way = _choose(n, len(W), W.dtype.itemsize, structure.size, None)
 
-    def body(_, chunk):
+    def body(_, chunk, kept):
         terms = local_terms(process, chunk, structure.size)
         return None, structure.optimal_V(linalg.times_lower_t(terms.K, W), terms.k, excess / n)
 
-    _, V = _scan(body, None, chunked(rows, plan), plan.chunks)
+    _, V = layout.of(rows).total(body, None, way.plan)
     return V.reshape(-1, *V.shape[2:])[: math.ceil(n / structure.size)]

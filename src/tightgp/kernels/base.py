@@ -43,6 +43,11 @@ class Kernel(eqx.Module):
     def _diagonal(self, X: Float[Array, "n a"]) -> Float[Array, " n"]:
         """Its diagonal."""
 
+    @property
+    def stationary(self) -> bool:
+        """Whether moving both inputs by the same vector changes nothing."""
+        return False
+
     def length_scales(self, num_inputs: int) -> Float[Array, " d"]:
         """How far one must move in each input for the function to change; infinite where nothing is known."""
         return jnp.full(num_inputs, jnp.inf)

@@ -41,6 +41,10 @@ class Combination(Kernel):
     def _diagonal(self, X):
         return functools.reduce(self.join, (part.diagonal(X) for part in self.parts))
 
+    @property
+    def stationary(self):
+        return all(part.stationary for part in self.parts)
+
     def length_scales(self, num_inputs):
         return functools.reduce(jnp.minimum, (part.length_scales(num_inputs) for part in self.parts))
 

@@ -68,6 +68,10 @@ class Constant(Kernel):
     def _diagonal(self, X):
         return jnp.broadcast_to(self.variance, (X.shape[0],))
 
+    @property
+    def stationary(self):
+        return True
+
 
 class White(Kernel):
     """``σ²`` between a row and itself, zero otherwise: a part of the function that no other row tells of.
@@ -90,3 +94,7 @@ class White(Kernel):
 
     def _diagonal(self, X):
         return jnp.broadcast_to(self.variance, (X.shape[0],))
+
+    @property
+    def stationary(self):
+        return True

@@ -76,6 +76,10 @@ class Stationary(Kernel):
     def _diagonal(self, X):
         return jnp.broadcast_to(self.variance, (X.shape[0],))
 
+    @property
+    def stationary(self):
+        return True
+
     def length_scales(self, num_inputs):
         return spread(self.lengthscale, self.active_dims, num_inputs)
 
@@ -171,6 +175,10 @@ class Periodic(Kernel):
 
     def _diagonal(self, X):
         return jnp.broadcast_to(self.variance, (X.shape[0],))
+
+    @property
+    def stationary(self):
+        return True
 
     def length_scales(self, num_inputs):
         return spread(self.lengthscale * self.period / (2 * jnp.pi), self.active_dims, num_inputs)

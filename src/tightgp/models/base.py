@@ -99,8 +99,8 @@ def noise_parameter(noise_variance) -> Parameter | None:
     return parameters.positive(noise_variance, name="noise_variance", floor=FLOOR, squared=True, scalar=True)
 
 
-def to_rows(data: Dataset, noise: Parameter | None, dtype, order=None) -> Rows:
-    """A data set as the arrays that objectives take."""
+def to_rows(data: Dataset, noise: Parameter | None, dtype) -> Rows:
+    """A data set as the arrays that objectives take, still where they are."""
     if not isinstance(data, Dataset):
         raise ValueError(f"data must be a tightgp.Dataset(X, y), got {type(data).__name__}")
     if data.missing:
@@ -109,9 +109,8 @@ def to_rows(data: Dataset, noise: Parameter | None, dtype, order=None) -> Rows:
         check_noise_is_known(data)
     if data.X.dtype != dtype:
         raise ValueError(f"X has dtype {data.X.dtype} but the model has {jnp.dtype(dtype)}; use one of them for both")
-    known = jnp.zeros(data.num_data, dtype) if data.noise_variance is None else data.noise_variance
-    columns = (data.X, data.targets, known)
-    return Rows(*(jnp.asarray(c if order is None else c[order]) for c in columns))
+    known = data.noise_variance
+    return Rows(data.X, data.targets, np.broadcast_to(np.zeros((), dtype), data.num_data) if known is None else known)
 
 
 def check_noise_is_known(data: Dataset) -> None:

@@ -61,7 +61,7 @@ class ExactGP(Model):
 
     def prepare(self, data: Dataset) -> tuple["ExactGP", Rows]:
         dtype = data.X.dtype if isinstance(data, Dataset) else None
-        rows = to_rows(data, self._noise_variance, dtype)
+        rows = jax.tree.map(jnp.asarray, to_rows(data, self._noise_variance, dtype))
         model = parameters.cast(self, rows.X.dtype)
         check_mean(model.mean, rows.X, data.num_outputs)
         jax.eval_shape(model.kernel, rows.X)

@@ -8,12 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tightgp import checks, collapsed, conditionals, diagnosis, linalg, means, parameters, partition, statistics
+from tightgp import checks, collapsed, conditionals, diagnosis, layout, linalg, means, parameters, partition, statistics
 from tightgp.conditionals import Conditional
 from tightgp.data import Dataset
 from tightgp.evidence import EvidenceBracket
 from tightgp.kernels import Kernel
 from tightgp.latents import Latents
+from tightgp.layout import Layout
 from tightgp.likelihoods import Gaussian
 from tightgp.models.base import (
     Partitioned,
@@ -30,12 +31,18 @@ from tightgp.posterior import Posterior
 from tightgp.refinement import Training
 from tightgp.statistics import Process, Rows
 
+#: Rows that are looked at to say why an objective is not finite.
+_EXPLAINED = 1_000_000
+PRECISIONS = ("full", "mixed")
+
 
 class SGPR(Partitioned):
     """Sparse GP regression: Gaussian noise, inducing inputs ``Z``, q(u) optimised in closed form (maths §2).
 
     ``bound`` is "diagonal" (the default, Titsias 2025), "standard", "spherical", "block", or an object such
-    as ``Block(64)`` or ``PowerEP(0.5)``. The dtype of ``Z`` decides the precision of everything.
+    as ``Block(64)`` or ``PowerEP(0.5)``. The dtype of ``Z`` decides the precision of everything; with
+    ``precision="mixed"`` kernel values between rows and inducing points, and the products with them, are float32 all the
+    same, and sums over rows and all M×M factors keep the dtype of ``Z``.
 
     >>> model = SGPR(SquaredExponential(), Z, noise_variance=0.1)
     >>> model.elbo(Dataset(X, y))
@@ -47,6 +54,7 @@ class SGPR(Partitioned):
     _noise_variance: Parameter | None
     bound: Conditional = eqx.field(static=True)
     jitter: float = eqx.field(static=True)
+    precision: str = eqx.field(static=True, default="full")
 
     Z = reader("_Z", "Inducing inputs (M, D).")
 
@@ -58,6 +66,7 @@ class SGPR(Partitioned):
         bound: str | Conditional = "diagonal",
         mean: means.Mean | None = None,
         jitter: float | None = None,
+        precision: str = "full",
     ):
         mean = means.Zero() if mean is None else mean
         check_parts(kernel, mean)
@@ -70,6 +79,8 @@ class SGPR(Partitioned):
         self._noise_variance = parameters.cast(noise_parameter(noise_variance), dtype)
         self.bound = conditionals.named(bound)
         self.jitter = jitter_level(jitter, dtype)
+        checks.choice("precision", precision, PRECISIONS)
+        self.precision = precision
         jax.eval_shape(self.kernel, self.Z)  # a kernel that does not fit Z's columns says so here
 
     @property
@@ -83,13 +94,13 @@ class SGPR(Partitioned):
         ``chunk`` rows stream through at a time; None chooses by memory. The value does not depend on it.
         """
         check_chunk(chunk)
-        model, rows = self.prepare(data)
-        return check_finite(_elbo(model, rows, chunk)[0], model, rows)
+        model, laid = self.prepare(data)
+        return check_finite(_elbo(model, laid, chunk)[0], model, laid)
 
     def upper_bound(self, data: Dataset) -> Float[Array, ""]:
         """An upper bound on the log evidence (maths 9.1), at the cost of one more data pass."""
-        model, rows = self._with_bound(conditionals.STANDARD).prepare(data)
-        return check_finite(_upper_bound(model, rows), model, rows)
+        model, laid = self._with_bound(conditionals.STANDARD).prepare(data)
+        return check_finite(_upper_bound(model, laid), model, laid)
 
     def evidence_bracket(self, data: Dataset) -> EvidenceBracket:
         """Lower and upper bound on the log evidence: is M large enough? (maths §9)
@@ -97,26 +108,30 @@ class SGPR(Partitioned):
         Under Power EP the lower bound is the diagonal one.
         """
         model = self if self.bound.is_bound else self._with_bound(conditionals.DIAGONAL)
-        return EvidenceBracket(float(model.elbo(data)), float(self.upper_bound(data)), data.num_data)
+        return EvidenceBracket(
+            float(model.elbo(data)), float(self.upper_bound(data)), layout.total_count(data.num_data)
+        )
 
     def posterior(self, data: Dataset) -> Posterior:
         """The posterior at the optimal q(u) (maths 8.1), its factors computed once."""
         model, rows, order = self._arrange(data)
-        latents, excess = _posterior(model, rows)
-        check_finite(jnp.sum(latents.q[0].mean), model, rows)
+        laid = layout.lay(rows, order, model.bound.size)
+        latents, excess = layout.at_home(_posterior(model, laid))
+        check_finite(jnp.sum(latents.q[0].mean), model, laid)
+        kept = layout.in_order(rows, order)
         return Posterior(
             latents=(latents,),
             mean=self.mean,
             likelihood=Gaussian(self._noise_variance),
             mixing=None,
             scale=None,
-            training=Training(model._process(), rows, order, excess, statistics.fitted(model.bound, data.num_data)),
+            training=Training(model._process(), kept, order, excess, statistics.fitted(model.bound, data.num_data)),
             vector=data.vector,
         )
 
-    def prepare(self, data: Dataset) -> tuple["SGPR", Rows]:
-        model, rows, _ = self._arrange(data)
-        return model, rows
+    def prepare(self, data: Dataset) -> tuple["SGPR", Layout]:
+        model, rows, order = self._arrange(data)
+        return model, layout.lay(rows, order, model.bound.size)
 
     def _arrange(self, data: Dataset) -> tuple["SGPR", Rows, np.ndarray | None]:
         model, order = self, None
@@ -124,7 +139,7 @@ class SGPR(Partitioned):
             self._check(data)
             bound, order = partition.arrange(self.bound, (self.kernel,), data.X)
             model = self if bound is self.bound else self._with_bound(bound)
-        rows = to_rows(data, self._noise_variance, self.Z.dtype, order)
+        rows = to_rows(data, self._noise_variance, self.Z.dtype)
         check_mean(self.mean, rows.X, data.num_outputs)
         return model, rows, order
 
@@ -132,28 +147,32 @@ class SGPR(Partitioned):
         m, d = self.Z.shape
         if data.num_inputs != d:
             raise ValueError(f"X has {data.num_inputs} column(s) but Z has {d}; both must be the model's inputs")
-        if m > data.num_data:
-            raise ValueError(
-                f"Z has {m} rows but X only {data.num_data}; use at most {data.num_data} inducing points, or ExactGP"
-            )
+        if m > (count := layout.total_count(data.num_data)):
+            raise ValueError(f"Z has {m} rows but X only {count}; use at most {count} inducing points, or ExactGP")
 
     def _with_bound(self, bound):
-        return SGPR(self.kernel, self._Z, self._noise_variance, bound, self.mean, self.jitter)
+        return SGPR(self.kernel, self._Z, self._noise_variance, bound, self.mean, self.jitter, self.precision)
 
-    def objective(self, rows: Rows) -> tuple[Float[Array, ""], dict[str, Any]]:
+    @property
+    def _short(self) -> str | None:
+        """The dtype of the N×M values where it is not that of all else."""
+        return "float32" if self.precision == "mixed" else None
+
+    def objective(self, rows: Rows | Layout) -> tuple[Float[Array, ""], dict[str, Any]]:
         value, diagnostics = _elbo(self, rows, None)
         return value + parameters.log_prior(self), diagnostics
 
-    def random_start(self, key, rows: Rows) -> "SGPR":
+    def random_start(self, key, rows: Layout) -> "SGPR":
         key_z, key_rest = jax.random.split(key)
         model = parameters.perturbed(self, key_rest)
         if self._Z.frozen:
             return model
-        chosen = jax.random.choice(key_z, rows.X.shape[0], (self.Z.shape[0],), replace=False)
-        return eqx.tree_at(lambda m: m._Z.raw, model, rows.X[chosen])
+        real = rows.real()
+        chosen = np.asarray(jax.random.choice(key_z, len(real), (self.Z.shape[0],), replace=False))
+        return eqx.tree_at(lambda m: m._Z.raw, model, rows.sample(real[chosen]).X)
 
-    def explain(self, rows: Rows) -> str:
-        return diagnosis.explain(self, rows, self.kernel, self.Z, "Kuu")
+    def explain(self, rows: Layout) -> str:
+        return diagnosis.explain(self, rows.sample(rows.real()[:_EXPLAINED]), self.kernel, self.Z, "Kuu")
 
     def _title(self) -> str:
         name = f"bound {self.bound.name}" if self.bound.is_bound else f"{self.bound.name} (no bound)"
@@ -164,22 +183,22 @@ class SGPR(Partitioned):
 
 
 @eqx.filter_jit
-def _elbo(model: SGPR, rows: Rows, chunk):
-    stats, factor = statistics.collect(model._process(), rows, model.bound, model.jitter, chunk)
-    value = collapsed.lower_bound(stats, model.bound, rows.X.shape[0])
+def _elbo(model: SGPR, rows: Rows | Layout, chunk):
+    stats, factor = statistics.collect(model._process(), rows, model.bound, model.jitter, chunk, model._short)
+    value = collapsed.lower_bound(stats, model.bound)
     followed = {"noise_variance": model.noise_variance, "jitter": factor.jitter, "clamped": stats.clamped}
     return value, followed
 
 
 @eqx.filter_jit
-def _upper_bound(model: SGPR, rows: Rows):
+def _upper_bound(model: SGPR, rows: Layout):
     stats, _ = statistics.collect(model._process(), rows, model.bound, model.jitter)
-    return collapsed.upper_bound(stats, rows.X.shape[0])
+    return collapsed.upper_bound(stats)
 
 
 @eqx.filter_jit
 @linalg.full_precision
-def _posterior(model: SGPR, rows: Rows):
+def _posterior(model: SGPR, rows: Layout):
     stats, factor = statistics.collect(model._process(), rows, model.bound, model.jitter)
     q = collapsed.optimal_q(stats)
     return Latents(model.kernel, model.Z, factor.matrix, factor.inverse, (q,)), stats.excess

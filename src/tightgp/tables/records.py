@@ -80,8 +80,9 @@ class Records:
         if not self.quoted:
             return None
         mark = re.escape(self.delimiter.encode())
-        # What is no quote; a quote inside of a plain cell; a quoted cell.
-        closed: Any = re.compile(rb'(?:[^"]++|(?<=[^' + mark + rb'\r\n])"|"[^"]*+(?:""[^"]*+)*+")*+')
+        # What is no quote; a quote inside of a plain cell; a quoted cell; or nothing, which ends the repetition: before
+        # Python 3.11.5 a possessive group whose last turn failed did not go back to where that turn began.
+        closed: Any = re.compile(rb'(?:[^"]++|(?<=[^' + mark + rb'\r\n])"|"[^"]*+(?:""[^"]*+)*+"|)*+')
         at = closed.match(self.data, self.start, self.end).end()
         return None if at == self.end else self.row_at(at)
 

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tightgp import layout
 from tightgp.data import Batch, Batches
 
 #: A segment of resident batches has at most so many steps: after each one an interruption is heard.
@@ -22,8 +23,6 @@ _SEGMENT_STEPS = 500
 _SEGMENT_BYTES = 16 << 20
 #: Segments made ahead of the one in use.
 _AHEAD = 2
-#: Data up to this size are copied to a CPU "device"; larger ones are left where they are.
-_RESIDENT_BYTES = 2 << 30
 
 
 def plan(num_data: int, batch_size: int, seed: int, epoch: int, size: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -248,22 +247,9 @@ def choose(model, data, batch_size: int, seed: int, stream: bool | None):
     rows = model.as_batch(data)
     model, order, size = model.arrange(rows.X)
     if stream is None:
-        stream = _mapped(rows.X) or rows.X.nbytes + rows.y.nbytes > _room()
+        stream = layout.is_mapped(rows.X) or rows.X.nbytes + rows.y.nbytes > layout.room()
     if stream:
         return model, Streamed(jax.tree.map(np.asarray, rows._replace(key=None)), batch_size, seed, order, size)
     if order is not None:
         rows = _part(rows, order)
     return model, Resident(jax.tree.map(jnp.asarray, rows), batch_size, seed, None, size)
-
-
-def _mapped(array) -> bool:
-    while array is not None:
-        if isinstance(array, np.memmap):
-            return True
-        array = getattr(array, "base", None)
-    return False
-
-
-def _room() -> int:
-    stats = jax.devices()[0].memory_stats() or {}
-    return int(0.4 * stats["bytes_limit"]) if "bytes_limit" in stats else _RESIDENT_BYTES
