@@ -7,7 +7,7 @@ import jax as _jax
 if _os.environ.get("TIGHTGP_X64", "1") != "0":
     _jax.config.update("jax_enable_x64", True)
 
-from tightgp import datasets, inducing, kernels, likelihoods, means, parameters, priors
+from tightgp import datasets, distributed, inducing, kernels, likelihoods, means, parameters, priors
 from tightgp.conditionals import Block, Conditional, PowerEP
 from tightgp.data import Batches, Dataset
 from tightgp.diagnosis import NumericalError
@@ -42,6 +42,7 @@ __all__ = [
     "SparseGPRegressor",
     "assign",
     "datasets",
+    "distributed",
     "fit",
     "freeze",
     "inducing",

@@ -20,14 +20,14 @@ def _factor_B(S, scale=1.0):
 
 def _gaussian(stats: Statistics, logdet, quadratic):
     outputs = stats.b.shape[1]
-    return -0.5 * (outputs * (stats.count * _LOG_2PI + stats.log_noise + logdet) + quadratic)
+    return -0.5 * (outputs * (stats.rows * _LOG_2PI + stats.log_noise + logdet) + quadratic)
 
 
 def lower_bound(stats: Statistics, structure: Conditional) -> Float[Array, ""]:
     """The collapsed objective (maths 2.1, 2.2): ``log N(y | m, Q + σ²I) − ½PΦ``, in total nats."""
     B = _factor_B(stats.S)
     logdet, explained = linalg.logdet_quadratic(B.matrix, stats.b, B.inverse)
-    penalty = structure.penalty(stats.penalty, stats.count)
+    penalty = structure.penalty(stats.penalty, stats.rows)
     return _gaussian(stats, logdet + penalty, stats.yy - explained)
 
 

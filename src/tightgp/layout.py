@@ -16,6 +16,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float
 
+from tightgp import distributed
 from tightgp.batching import rounded_up
 
 #: The name of the axis of devices over which rows are spread.
@@ -134,10 +135,16 @@ class Sharded(Layout):
         return Sharded(jax.tree.map(join, stacked), jnp.zeros_like(self.valid), self.mesh)
 
     def real(self):
-        return np.flatnonzero(np.asarray(self.valid))
+        return np.flatnonzero(_here(self.valid))
 
     def sample(self, index):
-        return jax.tree.map(lambda a: a[index], self.rows)
+        return jax.tree.map(lambda a: jnp.asarray(_here(a)[index]), self.rows)
+
+
+def _here(array: jax.Array) -> np.ndarray:
+    """The part of an array that this process has."""
+    shards = sorted(array.addressable_shards, key=lambda shard: shard.index[0].start or 0)
+    return np.concatenate([np.asarray(shard.data) for shard in shards])
 
 
 class HostRows:
@@ -214,8 +221,8 @@ def lay(rows: Any, order: np.ndarray | None, size: int = 1) -> Layout:
     if any(isinstance(a, jax.core.Tracer) for a in leaves):
         return of(in_order(rows, order))
     count, devices = leaves[0].shape[0], jax.device_count()
-    if devices > 1 and jax.config.jax_default_device is None:
-        return spread(in_order(rows, order), largest_count(count), size)
+    if devices > 1 and getattr(jax.config, "jax_default_device", None) is None:
+        return spread(in_order(rows, order), max(distributed.counts(count)), size)
     if any(map(is_mapped, leaves)) or sum(a.nbytes for a in leaves) > room():
         return Mapped(HostRows(jax.tree.map(np.asarray, rows), order))
     return Resident(*filled(jax.tree.map(jnp.asarray, in_order(rows, order)), rounded_up(count, _FILL_SHARE)))
@@ -232,8 +239,9 @@ def spread(rows: Any, most: int, size: int = 1) -> Sharded:
     local = jax.local_device_count()
     each = -(-rounded_up(math.ceil(most / local), _FILL_SHARE) // size) * size
     sharding = NamedSharding(mesh, PartitionSpec(_AXIS))
-    full = filled(jax.tree.map(np.asarray, rows), each * local)
-    return Sharded(*jax.tree.map(partial(jax.make_array_from_process_local_data, sharding), full), mesh)
+    put = partial(jax.make_array_from_process_local_data, sharding)
+    rows, valid = jax.tree.map(put, filled(jax.tree.map(np.asarray, rows), each * local))
+    return Sharded(rows, valid, mesh)
 
 
 def filled(rows: Any, length: int) -> tuple[Any, Any]:
@@ -249,16 +257,6 @@ def filled(rows: Any, length: int) -> tuple[Any, Any]:
     return jax.tree.map(fill, rows), valid
 
 
-def at_home(tree: Any) -> Any:
-    """What a computation over several devices left on each of them, on one."""
-
-    def home(a):
-        spread = isinstance(a, jax.Array) and not isinstance(a, jax.core.Tracer) and len(a.sharding.device_set) > 1
-        return a.addressable_data(0) if spread and a.is_fully_replicated else a
-
-    return jax.tree.map(home, tree)
-
-
 def is_mapped(array) -> bool:
     """Whether an array is a part of a memory-mapped file."""
     while array is not None:
@@ -272,22 +270,6 @@ def room() -> int:
     """How many bytes of rows a device takes."""
     stats = jax.local_devices()[0].memory_stats() or {}
     return int(0.4 * stats["bytes_limit"]) if "bytes_limit" in stats else _RESIDENT_BYTES
-
-
-def total_count(count: int) -> int:
-    """The rows of all processes, of which this one has ``count``."""
-    return count if jax.process_count() == 1 else int(sum(_counts(count)))
-
-
-def largest_count(count: int) -> int:
-    """The most rows that a process has, where this one has ``count``."""
-    return count if jax.process_count() == 1 else int(max(_counts(count)))
-
-
-def _counts(count: int) -> np.ndarray:
-    from jax.experimental import multihost_utils
-
-    return np.asarray(multihost_utils.process_allgather(np.asarray(count)))
 
 
 def _scan(body, init, xs, plan: Plan):

@@ -59,7 +59,7 @@ class Statistics(NamedTuple):
     excess: Float[Array, ""]
     log_noise: Float[Array, ""]
     clamped: Float[Array, ""]
-    count: Float[Array, ""]
+    rows: Float[Array, ""]
 
 
 class Terms(NamedTuple):

@@ -8,7 +8,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tightgp import checks, collapsed, conditionals, diagnosis, layout, linalg, means, parameters, partition, statistics
+from tightgp import (
+    checks,
+    collapsed,
+    conditionals,
+    diagnosis,
+    distributed,
+    layout,
+    linalg,
+    means,
+    parameters,
+    partition,
+    statistics,
+)
 from tightgp.conditionals import Conditional
 from tightgp.data import Dataset
 from tightgp.evidence import EvidenceBracket
@@ -41,8 +53,8 @@ class SGPR(Partitioned):
 
     ``bound`` is "diagonal" (the default, Titsias 2025), "standard", "spherical", "block", or an object such
     as ``Block(64)`` or ``PowerEP(0.5)``. The dtype of ``Z`` decides the precision of everything; with
-    ``precision="mixed"`` kernel values between rows and inducing points, and the products with them, are float32 all the
-    same, and sums over rows and all M×M factors keep the dtype of ``Z``.
+    ``precision="mixed"`` the objective's kernel values between rows and inducing points, and products with them, are
+    float32, and sums over rows and all M×M factors keep the dtype of ``Z``.
 
     >>> model = SGPR(SquaredExponential(), Z, noise_variance=0.1)
     >>> model.elbo(Dataset(X, y))
@@ -95,12 +107,12 @@ class SGPR(Partitioned):
         """
         check_chunk(chunk)
         model, laid = self.prepare(data)
-        return check_finite(_elbo(model, laid, chunk)[0], model, laid)
+        return check_finite(distributed.together(_elbo, model, laid, chunk)[0], model, laid)
 
     def upper_bound(self, data: Dataset) -> Float[Array, ""]:
         """An upper bound on the log evidence (maths 9.1), at the cost of one more data pass."""
         model, laid = self._with_bound(conditionals.STANDARD).prepare(data)
-        return check_finite(_upper_bound(model, laid), model, laid)
+        return check_finite(distributed.together(_upper_bound, model, laid), model, laid)
 
     def evidence_bracket(self, data: Dataset) -> EvidenceBracket:
         """Lower and upper bound on the log evidence: is M large enough? (maths §9)
@@ -109,17 +121,17 @@ class SGPR(Partitioned):
         """
         model = self if self.bound.is_bound else self._with_bound(conditionals.DIAGONAL)
         return EvidenceBracket(
-            float(model.elbo(data)), float(self.upper_bound(data)), layout.total_count(data.num_data)
+            float(model.elbo(data)), float(self.upper_bound(data)), sum(distributed.counts(data.num_data))
         )
 
     def posterior(self, data: Dataset) -> Posterior:
         """The posterior at the optimal q(u) (maths 8.1), its factors computed once."""
         model, rows, order = self._arrange(data)
         laid = layout.lay(rows, order, model.bound.size)
-        latents, excess = layout.at_home(_posterior(model, laid))
+        latents, excess = distributed.together(_posterior, model, laid)
         check_finite(jnp.sum(latents.q[0].mean), model, laid)
         kept = layout.in_order(rows, order)
-        return Posterior(
+        posterior = Posterior(
             latents=(latents,),
             mean=self.mean,
             likelihood=Gaussian(self._noise_variance),
@@ -128,6 +140,7 @@ class SGPR(Partitioned):
             training=Training(model._process(), kept, order, excess, statistics.fitted(model.bound, data.num_data)),
             vector=data.vector,
         )
+        return posterior.without_rows() if distributed.several() else posterior
 
     def prepare(self, data: Dataset) -> tuple["SGPR", Layout]:
         model, rows, order = self._arrange(data)
@@ -147,7 +160,7 @@ class SGPR(Partitioned):
         m, d = self.Z.shape
         if data.num_inputs != d:
             raise ValueError(f"X has {data.num_inputs} column(s) but Z has {d}; both must be the model's inputs")
-        if m > (count := layout.total_count(data.num_data)):
+        if m > (count := sum(distributed.counts(data.num_data))):
             raise ValueError(f"Z has {m} rows but X only {count}; use at most {count} inducing points, or ExactGP")
 
     def _with_bound(self, bound):

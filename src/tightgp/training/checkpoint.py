@@ -11,10 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tightgp import modelfile, structure
+from tightgp import distributed, modelfile, structure
 from tightgp.data import Batches, Dataset
 
 _PART_BYTES = 64 << 20
+_PART_ROWS = 1 << 16
 
 
 class Checkpoint:
@@ -47,7 +48,7 @@ class Checkpoint:
 
         What an earlier start or number of steps had led to begins elsewhere, and is let go.
         """
-        name = f"round {number} from {_digest(model)}"
+        name = f"round {number} from {digest(model)}"
         for other in [key for key in self._sections if key.startswith(f"round {number} ") and key != name]:
             del self._sections[other]
         return Section(self, name)
@@ -104,10 +105,11 @@ class Section:
 
 def origin(model, data, settings: dict[str, Any]) -> dict[str, Any]:
     """What a checkpoint belongs to: fingerprints of model and data, and the settings that decide the way."""
-    return {"model": _digest(model), "data": fingerprint(data), "settings": settings}
+    return {"model": digest(model), "data": fingerprint(data), "settings": settings}
 
 
-def _digest(model) -> str:
+def digest(model) -> str:
+    """What tells a model from others."""
     tensors: dict[str, np.ndarray] = {}
     described = json.dumps(structure.encode(model, tensors), sort_keys=True)
     whole = hashlib.sha256(described.encode())
@@ -121,11 +123,25 @@ def fingerprint(data) -> str:
     whole = hashlib.sha256()
     if isinstance(data, Batches):
         whole.update(f"batches of {data.num_data} rows".encode())
+    elif isinstance(data, Dataset) and distributed.several():
+        return str(_sum_of_rows(data))
     elif isinstance(data, Dataset):
         for array in (data.X, data.y, data.noise_variance):
             if array is not None:
                 _absorb(whole, array)
     return whole.hexdigest()
+
+
+def _sum_of_rows(data: Dataset) -> int:
+    """What tells rows from others, whichever process has which of them: a sum of a number for each."""
+    columns = [data.X, data.targets] + ([] if data.noise_variance is None else [data.noise_variance])
+    weights = np.random.default_rng(0).integers(1 << 63, size=sum(a[:1].size for a in columns), dtype=np.uint64) | 1
+    total = np.zeros((), np.uint64)
+    for i in range(0, data.num_data, _PART_ROWS):
+        part = np.concatenate([np.asarray(a[i : i + _PART_ROWS]).reshape(-1, a[:1].size) for a in columns], axis=1)
+        mixed = (np.ascontiguousarray(part, np.float64).view(np.uint64) * weights).sum(axis=1, dtype=np.uint64)
+        total = total + ((mixed ^ (mixed >> np.uint64(29))) * weights[0]).sum(dtype=np.uint64)
+    return int(distributed.total(total))
 
 
 def _absorb(whole, array) -> None:

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tightgp import distributed
 from tightgp.data import Batches, Dataset
 from tightgp.diagnosis import NumericalError
-from tightgp.training import adam, arguments, lbfgs, sources, stochastic
+from tightgp.training import adam, arguments, lbfgs, sources, stochastic, team
 from tightgp.training.checkpoint import Checkpoint, Section, fingerprint, origin
 from tightgp.training.outcome import Outcome, Stop
 from tightgp.training.problem import Problem
@@ -90,7 +92,9 @@ def fit(
     Returns:
         A `FitResult`. With minibatches its trace has one row an epoch, means over the epoch's steps. Ctrl-C ends
         training and returns the best model so far (with minibatches, the latest; with ``refresh``, the best on the
-        latest partition), with the message "interrupted".
+        latest partition), with the message "interrupted". Where several processes train together (see
+        `tightgp.distributed`), every one calls ``fit`` and gets the result; the first alone shows progress, hears
+        the callback and writes the checkpoint.
     """
     method = method or ("lbfgs" if batch_size is None else "adam")
     arguments.check(model, method, steps, learning_rate, natural_rate, tolerance, restarts, seed, callback)
@@ -117,13 +121,27 @@ def fit(
         rows = source.sample()
         epochs = epochs or -(-steps // source.steps)
         job = _Minibatch(source, epochs, settings, held_out, patience)
-    kept = None
+    file = None
     if checkpoint is not None:
-        kept = Checkpoint(Path(checkpoint), checkpoint_seconds, resume, origin(given, data, way))
+        file = partial(Checkpoint, Path(checkpoint), checkpoint_seconds, resume, origin(given, data, way))
     run = _Runner(job, progress, callback, refresh)
+    if distributed.several():
+        team.check(given, data, rows, method, restarts, refresh)
+        shared = team.Shared(model, rows)
+        return team.together(shared, lambda: _train(lambda _: shared, 0, run, file, data, began), checkpoint)
+
+    def problem(start: int) -> Problem:
+        return Problem(model if start == 0 else _another(model, seed, start, rows), rows)
+
+    return _train(problem, restarts, run, file, data, began)
+
+
+def _train(problem_of: Callable[[int], Problem], restarts: int, run: "_Runner", file, data, began: float) -> FitResult:
+    """Train from each start, go on from the best, and tell of all."""
+    kept = None if file is None else file()
     runs: list[tuple[Outcome, Problem]] = []
     for start in range(restarts + 1):
-        problem = Problem(model if start == 0 else _another(model, seed, start, rows), rows)
+        problem = problem_of(start)
         outcome = run(problem, Section(None) if kept is None else kept.section(start))
         runs.append((outcome, problem))
         if outcome.ended:
@@ -134,15 +152,16 @@ def fit(
     if best.ended and not len(best.trace):
         best.trace.add({"objective": best.objective})
     if not np.isfinite(best.objective):
-        raise NumericalError(f"{best.message}\n{model.explain(rows)}" if batch_size else model.explain(rows))
-    rounds, (last, _) = Rounds(problem.model(best.best), best), runs[-1]
+        why = problem.model(problem.start).explain(problem.rows)
+        raise NumericalError(f"{best.message}\n{why}" if run.job.unit == "epoch" else why)
+    rounds, (last, _) = Rounds(distributed.at_home(problem.model(best.best)), best), runs[-1]
     if last.ended:
         rounds.end(last.message)
-    elif refresh:
-        rounds.go_on(data, refresh, run, kept)
+    elif run.refresh:
+        rounds.go_on(data, run.refresh, run, kept)
     return FitResult(
-        model=rounds.model,
-        trace=rounds.trace() if refresh else best.trace.arrays(),
+        model=distributed.at_home(rounds.model),
+        trace=rounds.trace() if run.refresh else best.trace.arrays(),
         converged=rounds.converged,
         message=rounds.message,
         objective=rounds.objective,

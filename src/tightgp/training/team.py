@@ -1,0 +1,102 @@
+"""Training by several processes: the first one leads, the others evaluate with it whatever it asks for."""
+
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tightgp import distributed, layout, parameters
+from tightgp.training import checkpoint
+from tightgp.training.problem import Problem
+from tightgp.training.result import FitResult
+
+_EVALUATE, _DONE, _FAILED = 1, 2, 3
+
+
+class Shared(Problem):
+    """A problem whose rows are with several processes; each evaluation is by all of them."""
+
+    def evaluate(self, point):
+        """What the first process calls; the others come along in `follow`."""
+        _, point = distributed.heard((np.asarray(_EVALUATE), point))
+        return self._together(point)
+
+    def _together(self, point):
+        return distributed.together(super().evaluate, point)
+
+    def follow(self) -> bool:
+        """Evaluate what the first process asks for, until it is done; and whether it came to a result."""
+        with _uninterrupted():
+            while True:
+                word, point = distributed.heard((np.asarray(0), self.start))
+                if int(word) != _EVALUATE:
+                    return int(word) == _DONE
+                self._together(point)
+
+    def dismiss(self, done: bool) -> None:
+        """Let the others go."""
+        distributed.heard((np.asarray(_DONE if done else _FAILED), self.start))
+
+
+def check(model, data, rows, method: str, restarts: int, refresh: int) -> None:
+    """What several processes can train together, and whether they have been given the same."""
+    if not isinstance(rows, layout.Layout):
+        raise ValueError(
+            f"several processes train SGPR together, not {type(model).__name__}, which would see the rows of its own "
+            "process alone"
+        )
+    if method != "lbfgs":
+        raise ValueError(f"several processes train by method='lbfgs', not {method!r}")
+    for name, value in (("restarts", restarts), ("refresh", refresh)):
+        if value:
+            raise ValueError(f"{name} must be 0 where several processes train together")
+    distributed.check_same("model", checkpoint.digest(model).encode())
+    columns = f"{data.num_inputs} {data.num_outputs} {data.X.dtype} {data.noise_variance is None}"
+    distributed.check_same("the columns of the data", columns.encode())
+
+
+def together(shared: Shared, lead: Callable[[], FitResult], file) -> FitResult:
+    """``lead()`` in the first process, and its result in all."""
+    if not distributed.leads():
+        if not shared.follow():
+            raise RuntimeError("the first process could not train; what it raised says why")
+        return share(None, shared)
+    try:
+        result = lead()
+    except distributed.LostProcess as error:
+        kept = f"; {file} keeps where training stood: start all again with resume=True" if file is not None else ""
+        raise distributed.LostProcess(f"{error}{kept}") from error
+    except BaseException:
+        shared.dismiss(done=False)
+        raise
+    shared.dismiss(done=True)
+    return share(result, shared)
+
+
+def share(result: FitResult | None, problem: Shared) -> FitResult:
+    """The first process's result, with all of them."""
+    facts = {} if result is None else {k: v for k, v in vars(result).items() if k not in ("model", "trace")}
+    trace = {} if result is None else {name: column.tolist() for name, column in result.trace.items()}
+    told = json.loads(distributed.heard_bytes(json.dumps([facts, trace]).encode()))
+    point = problem.start if result is None else eqx.filter(result.model, parameters.trainable(result.model))
+    model = problem.model(jax.tree.map(jnp.asarray, distributed.heard(point)))
+    return FitResult(model=model, trace={name: np.array(column) for name, column in told[1].items()}, **told[0])
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C is for the first process, which then lets the others go."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
