@@ -7,7 +7,7 @@ and year; missing cells take the median, and a feature says where. Each row is e
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -101,15 +101,20 @@ class Encoding:
     scale: tuple[float, ...]
 
     @classmethod
-    def of(cls, X) -> "Encoding":
-        """Learn from these rows: a 2-D array of numbers, or a pandas DataFrame."""
+    def of(cls, X, whole: Callable[[str, Any], Any] | None = None) -> "Encoding":
+        """Learn from these rows: a 2-D array of numbers, or a pandas DataFrame.
+
+        Where ``X`` is a part of the rows, ``whole(name, cells)`` makes of its cells in a column those of all rows; they
+        are asked for one column at a time.
+        """
         table = _columns(X)
         if not table:
             raise ValueError("X has no columns; it needs at least one")
         if not len(X):
             raise ValueError("X has no rows; it needs at least one")
         columns, standards = [], []
-        for name, cells in table.items():
+        for name, part in table.items():
+            cells = part if whole is None else whole(name, part)
             column = _learnt(name, cells)
             columns.append(column)
             standards += [_standard(feature) for feature in _encoded(column, cells).features]

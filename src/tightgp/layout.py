@@ -24,7 +24,7 @@ _AXIS = "rows"
 #: Data up to this size are copied to a CPU "device"; larger ones are left where they are.
 _RESIDENT_BYTES = 2 << 30
 #: At most one row for so many is filled in, so that another number of rows needs no other program.
-_FILL_SHARE = 32
+_FILL_SHARE = 64
 
 
 class Plan(NamedTuple):
@@ -225,7 +225,7 @@ def lay(rows: Any, order: np.ndarray | None, size: int = 1) -> Layout:
         return spread(in_order(rows, order), max(distributed.counts(count)), size)
     if any(map(is_mapped, leaves)) or sum(a.nbytes for a in leaves) > room():
         return Mapped(HostRows(jax.tree.map(np.asarray, rows), order))
-    return Resident(*filled(jax.tree.map(jnp.asarray, in_order(rows, order)), rounded_up(count, _FILL_SHARE)))
+    return Resident(*jax.tree.map(jnp.asarray, filled(in_order(rows, order), rounded_up(count, _FILL_SHARE))))
 
 
 def in_order(rows: Any, order: np.ndarray | None) -> Any:
@@ -247,7 +247,7 @@ def spread(rows: Any, most: int, size: int = 1) -> Sharded:
 def filled(rows: Any, length: int) -> tuple[Any, Any]:
     """``rows`` and repetitions of the last one, ``length`` in all, and which of them are real."""
     first = jax.tree.leaves(rows)[0]
-    xp: Any = np if isinstance(first, np.ndarray) else jnp
+    xp: Any = np if all(isinstance(a, np.ndarray) for a in jax.tree.leaves(rows)) else jnp
     short = length - first.shape[0]
 
     def fill(a):

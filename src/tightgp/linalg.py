@@ -150,19 +150,24 @@ def _pieces(m: int) -> list[tuple[int, int]]:
 
 def times_lower_t(K: Float[Array, "n m"], W: Float[Array, "m m"]) -> Float[Array, "n m"]:
     """``K Wᵀ`` for lower triangular ``W``."""
-    return jnp.concatenate([K[:, :e] @ W[s:e, :e].T for s, e in _pieces(len(W))], axis=1)
+    return _joined([K[:, :e] @ W[s:e, :e].T for s, e in _pieces(len(W))], axis=1)
 
 
 def times_lower(A: Float[Array, "n m"], W: Float[Array, "m m"]) -> Float[Array, "n m"]:
     """``A W`` for lower triangular ``W``."""
-    return jnp.concatenate([A[:, s:] @ W[s:, s:e] for s, e in _pieces(len(W))], axis=1)
+    return _joined([A[:, s:] @ W[s:, s:e] for s, e in _pieces(len(W))], axis=1)
 
 
 def cross_lower(A: Float[Array, "n m"], B: Float[Array, "n m"]) -> Float[Array, "m m"]:
     """A matrix whose lower triangle is that of ``AᵀB``; what is above it is unspecified."""
     m, At = A.shape[1], A.T
-    rows = [jnp.pad(At[s:e] @ B[:, :e], ((0, 0), (0, m - e))) for s, e in _pieces(m)]
-    return jnp.concatenate(rows, axis=0)
+    rows = [jnp.pad(At[s:e] @ B[:, :e], ((0, 0), (0, m - e))) if e < m else At[s:e] @ B for s, e in _pieces(m)]
+    return _joined(rows, axis=0)
+
+
+def _joined(parts: list[Array], axis: int) -> Array:
+    """Parts put together; one part as it is, of which a compiler would make a copy."""
+    return jnp.concatenate(parts, axis=axis) if len(parts) > 1 else parts[0]
 
 
 def thin(A: Float[Array, "n m"], b: Float[Array, "m p"]) -> Float[Array, "n p"]:

@@ -161,6 +161,7 @@ def _add(total, here):
     return jax.tree.map(lambda t, h: t + h.astype(t.dtype), total, here)
 
 
+@linalg.full_precision  # a rule for the derivative is traced outside of the function that it belongs to
 def _forward(structure, way, process, W, laid):
     m, p, dtype = W.shape[0], laid.like.y.shape[1], W.dtype
     zero = jnp.zeros((), dtype)

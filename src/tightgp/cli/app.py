@@ -32,6 +32,18 @@ Neighbours = Annotated[
 ]
 Method = Annotated[str, typer.Option(help="auto, collapsed, full or minibatch.")]
 MaxIter = Annotated[Optional[int], typer.Option(min=1, help="Most steps (collapsed, full) or epochs (minibatch).")]  # noqa: UP045
+Precision = Annotated[
+    str, typer.Option(help="full, or mixed: kernel values in float32, sums in float64 (gaussian, collapsed).")
+]
+Distributed = Annotated[
+    bool, typer.Option("--distributed", help="Join other processes, found by JAX_COORDINATOR_ADDRESS or the cluster.")
+]
+Coordinator = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(help="Address and port of the first of several processes.", metavar="HOST:PORT"),
+]
+Processes = Annotated[Optional[int], typer.Option(help="How many processes there are.", metavar="N")]  # noqa: UP045
+Process = Annotated[Optional[int], typer.Option(help="Which of them this is, from 0.", metavar="I")]  # noqa: UP045
 Holdout = Annotated[float, typer.Option(help="Share of the rows held out to measure accuracy on.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Decides the rows held out and every random choice.")]
 Ignore = Annotated[Optional[list[str]], typer.Option(help="A column to leave out; repeat for more.")]  # noqa: UP045
@@ -56,12 +68,17 @@ def fit(
     neighbours: Neighbours = 64,
     method: Method = "auto",
     max_iter: MaxIter = None,
+    precision: Precision = "full",
     holdout: Holdout = 0.2,
     seed: Seed = 0,
     ignore: Ignore = None,
     drop_missing_target: DropMissing = False,
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
+    distributed: Distributed = False,
+    coordinator: Coordinator = None,
+    processes: Processes = None,
+    process: Process = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted fit in the folder.")] = False,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
@@ -70,9 +87,15 @@ def fit(
     """Fit a table and write a model and a report.
 
     Text columns, dates and missing cells are taken care of. Ctrl-C leaves a usable model and a checkpoint.
+
+    Several processes fit one table together, each with its part of the rows: run the same command in each of them,
+    with --distributed, or with --coordinator, --processes and --process.
     """
-    from tightgp.cli import fitting
+    from tightgp.cli import fitting, together
     from tightgp.cli.folder import Folder, Request
+
+    if distributed or (coordinator, processes, process) != (None, None, None):
+        together.join(coordinator, processes, process)
 
     request = Request(
         table=str(table),
@@ -84,6 +107,7 @@ def fit(
         neighbours=neighbours,
         method=method,
         max_iter=max_iter,
+        precision=precision,
         holdout=holdout,
         seed=seed,
         ignore=tuple(ignore or ()),
@@ -91,7 +115,7 @@ def fit(
         delimiter=delimiter,
         encoding=encoding,
     )
-    code = fitting.fit(request, Folder(out), Terminal(quiet, json), resume, overwrite)
+    code = fitting.fit(request, Folder(out), together.terminal(quiet, json), resume, overwrite)
     if code:
         raise typer.Exit(code)
 

@@ -25,6 +25,7 @@ class Request:
     neighbours: int = 64
     method: str = "auto"
     max_iter: int | None = None
+    precision: str = "full"
     holdout: float = 0.2
     seed: int = 0
     ignore: tuple[str, ...] = ()

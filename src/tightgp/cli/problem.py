@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tightgp import distributed
+from tightgp.cli import together
 from tightgp.cli.folder import Request
 from tightgp.cli.terminal import Terminal
 from tightgp.tables import TableError, check_target, read_table, row_number, target_column
@@ -17,46 +19,50 @@ _LARGEST_COUNT = 100
 
 @dataclass(frozen=True)
 class Problem:
-    """Inputs and targets of the rows to fit, and of those held out with their row numbers in the file."""
+    """Inputs and targets of the rows to fit, and of those held out with their row numbers in the file.
+
+    Of several processes each has the first two of its own rows; ``num_rows`` counts those of all.
+    """
 
     likelihood: str
     target: str
     X: Any
     y: np.ndarray
+    num_rows: int
     heldout: tuple[Any, np.ndarray] | None
     heldout_rows: list[int] | None
     notes: tuple[str, ...]
 
-    @property
-    def num_rows(self) -> int:
-        """Rows to fit."""
-        return len(self.y)
-
 
 def read_problem(request: Request, terminal: Terminal) -> Problem:
-    """Read the table and take it apart as asked, saying aloud what was decided."""
+    """Read the table and take it apart as asked, saying aloud what was decided.
+
+    Of several processes each has its own part of the rows to fit, and all have the rows held out.
+    """
     if request.likelihood not in LIKELIHOODS:
         raise ValueError(f"--likelihood must be one of {', '.join(LIKELIHOODS)}; got {request.likelihood!r}")
     if not 0 <= request.holdout < 1:
         raise ValueError(f"--holdout is a share of the rows from 0 to below 1, got {request.holdout}")
-    frame = read_table(
-        request.table, delimiter=request.delimiter, encoding=request.encoding, progress=not terminal.quiet
+    how: dict[str, Any] = {"delimiter": request.delimiter, "encoding": request.encoding}
+    frame = together.agree(
+        lambda: read_table(request.table, progress=not terminal.quiet, share=together.share(), **how)
     )
     name, notes = target_column(frame, request.target), []
     ignored = [_ignored(frame, column) for column in request.ignore]
     if name in ignored:
         raise ValueError(f"--ignore {name!r} is the target")
-    positions = np.arange(len(frame))
-    if request.drop_missing_target and (gone := frame[name].isna().to_numpy(bool)).any():
+    column = together.gathered(frame[[name]])
+    positions = np.arange(len(column))
+    if request.drop_missing_target and (gone := column[name].isna().to_numpy(bool)).any():
         positions = positions[~gone]
         notes.append(f"{int(gone.sum())} rows without a target were left out.")
         terminal.say(notes[-1])
-    rows = row_number(frame, positions)
-    attributes, frame = frame.attrs, frame.iloc[positions].reset_index(drop=True)
-    frame.attrs.update(attributes)
-    if not len(frame):
+    rows = row_number(column, positions)
+    attributes, column = column.attrs, column.iloc[positions].reset_index(drop=True)
+    column.attrs.update(attributes)
+    if not len(column):
         raise TableError(request.table, f"has no row with a target {name!r}")
-    y = check_target(frame, name, request.table)
+    y = check_target(column, name, request.table)
     inputs = frame.drop(columns=[name, *ignored])
     if not len(inputs.columns):
         raise TableError(request.table, f"has no column besides the target {name!r}; at least one input is needed")
@@ -66,15 +72,32 @@ def read_problem(request: Request, terminal: Terminal) -> Problem:
         notes += [f"{why}."] if likelihood != "gaussian" else []
     targets = _as_classes(y) if likelihood == "classes" else y.to_numpy(np.float64)
     fit, held = _split(targets, request.holdout, request.seed, likelihood == "classes")
+    X, mine = _own(inputs, positions[fit])
+    _check_parts(request.table, len(mine), len(fit))
     return Problem(
         likelihood=likelihood,
         target=str(name),
-        X=inputs.iloc[fit].reset_index(drop=True),
-        y=targets[fit],
-        heldout=(inputs.iloc[held].reset_index(drop=True), targets[held]) if len(held) else None,
+        X=X,
+        y=targets[fit][mine],
+        num_rows=len(fit),
+        heldout=(together.gathered(_own(inputs, positions[held])[0]), targets[held]) if len(held) else None,
         heldout_rows=rows[held].tolist() if len(held) else None,
         notes=tuple(notes),
     )
+
+
+def _own(inputs, positions: np.ndarray) -> tuple[Any, np.ndarray]:
+    """This process's inputs of the rows at some places in the file, and which of the places they are."""
+    places = positions - inputs.attrs.get("first", 0)
+    mine = np.flatnonzero((places >= 0) & (places < len(inputs)))
+    return inputs.iloc[places[mine]].reset_index(drop=True), mine
+
+
+def _check_parts(path: str, own: int, count: int) -> None:
+    if 0 in (parts := distributed.counts(own)):
+        raise TableError(
+            path, f"has {count} rows to fit, of which process {parts.index(0)} would have none; use fewer processes"
+        )
 
 
 def _ignored(frame, column: str):

@@ -1,7 +1,7 @@
 """What a person or a script sees: results on standard output, everything else on standard error, failures in a line.
 
 Exit codes: 0 done, 1 a defect of tightgp, 2 wrong arguments or input, 3 numerical failure, 4 a file cannot be read or
-written, 130 interrupted.
+written, 5 another process was lost, 130 interrupted.
 """
 
 import functools
@@ -18,7 +18,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-WRONG_INPUT, NUMERICAL, NO_FILE, INTERRUPTED = 2, 3, 4, 130
+DEFECT, WRONG_INPUT, NUMERICAL, NO_FILE, LOST, INTERRUPTED = 1, 2, 3, 4, 5, 130
+
+
+class Failed(Exception):
+    """A failure of one of several processes, as all of them report it: by one exit code, and a line of the first's."""
+
+    def __init__(self, said: str, code: int):
+        super().__init__(said)
+        self.code = code
 
 
 class Terminal:
@@ -108,31 +116,53 @@ def reported(command: Callable) -> Callable:
 
     @functools.wraps(command)
     def run(*arguments, **options):
-        from jax.errors import JaxRuntimeError
-
-        from tightgp.diagnosis import NumericalError
-
         try:
             return command(*arguments, **options)
         except KeyboardInterrupt:
-            _fail("interrupted", INTERRUPTED)
-        except NumericalError as error:
-            _fail(str(error), NUMERICAL, error)
-        except ValueError as error:
-            _fail(str(error), NO_FILE if isinstance(error.__context__, OSError) else WRONG_INPUT, error)
-        except OSError as error:
-            said = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
-            _fail(said, NO_FILE, error)
-        except (MemoryError, JaxRuntimeError) as error:
-            if isinstance(error, JaxRuntimeError) and "RESOURCE_EXHAUSTED" not in str(error):
+            _say("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
+        except Exception as error:
+            said, code = described(error)
+            if code == DEFECT or (os.environ.get("TIGHTGP_TRACEBACK") and code != LOST):
                 raise
-            _fail("out of memory; use fewer --inducing points, or --method minibatch", NUMERICAL, error)
+            if said:
+                _say(said)
+            if code == LOST:
+                _leave(code)
+            raise typer.Exit(code) from None
 
     return run
 
 
-def _fail(said: str, code: int, error: Exception | None = None) -> None:
-    if error is not None and os.environ.get("TIGHTGP_TRACEBACK"):
-        raise error
+def described(error: Exception) -> tuple[str, int]:
+    """What to say of an error, in a line, and the exit code; that of a defect says that nothing is known of it."""
+    from jax.errors import JaxRuntimeError
+
+    from tightgp.diagnosis import NumericalError
+    from tightgp.distributed import LostProcess
+
+    if isinstance(error, Failed):
+        return str(error), error.code
+    if isinstance(error, LostProcess):
+        return f"{error}; start all of them again, with --resume to go on from where training stood", LOST
+    if isinstance(error, NumericalError):
+        return str(error), NUMERICAL
+    if isinstance(error, ValueError):
+        return str(error), NO_FILE if isinstance(error.__context__, OSError) else WRONG_INPUT
+    if isinstance(error, OSError):
+        named = error.filename and error.strerror
+        return f"{error.filename}: {error.strerror}" if named else str(error), NO_FILE
+    if isinstance(error, MemoryError) or (isinstance(error, JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)):
+        return "out of memory; use fewer --inducing points, or --method minibatch", NUMERICAL
+    return f"{type(error).__name__}: {error}", DEFECT
+
+
+def _say(said: str) -> None:
     print("error: " + " ".join(said.split()), file=sys.stderr)
-    raise typer.Exit(code)
+
+
+def _leave(code: int) -> None:
+    """End at once: at an ordinary exit JAX would wait for the process that is gone."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -7,10 +7,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
-from tightgp import checks
+from tightgp import checks, distributed
 from tightgp.batching import rounded_up
 from tightgp.data import Dataset
 from tightgp.encoding import Encoding
+from tightgp.estimators import several
 from tightgp.estimators.growth import grow
 from tightgp.estimators.recipes import Recipe
 from tightgp.estimators.settings import Settings
@@ -36,6 +37,8 @@ class SparseGP(BaseEstimator):
         noise_variance_, target_mean_, target_scale_: of regression, in the targets' units; else None.
     """
 
+    _together = False  # whether several processes can fit it
+
     @abc.abstractmethod
     def _methods(self) -> tuple[str, ...]:
         """How it can be trained."""
@@ -50,20 +53,32 @@ class SparseGP(BaseEstimator):
         self._settings()
 
     def _settings(self) -> Settings:
+        if distributed.several() and not self._together:
+            raise ValueError(f"several processes fit SparseGPRegressor together, not {type(self).__name__}")
         return Settings.of(self, self._methods())
 
     def _learn_inputs(self, X, y, **how) -> tuple[Encoding, np.ndarray, np.ndarray]:
         """The encoding of the inputs, features (n, D) and checked targets; ``how`` goes to the check of the targets."""
-        if _is_frame(X):
-            validate_data(self, X, skip_check_array=True)
-            encoding = Encoding.of(X)
-            if y is None:
-                raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-            _, y = check_X_y(np.zeros((len(X), 1)), y, **how)
+        if not distributed.several():
+            X, y, encoding = self._checked_inputs(X, y, Encoding.of, **how)
         else:
-            X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", **how)
-            encoding = Encoding.of(X)
+            X, y, _ = several.agreed(lambda: self._checked_inputs(X, y, lambda _: None, **how))
+            names = [str(name) for name in X.columns] if _is_frame(X) else [f"x{i}" for i in range(X.shape[1])]
+            several.check_alike(names, len(X))
+            encoding = Encoding.of(X, several.whole_column)
         return encoding, encoding.transform(X), y
+
+    def _checked_inputs(self, X, y, learn, **how) -> tuple[Any, Any, Any]:
+        """Inputs and targets as they are used, and what ``learn`` makes of the inputs."""
+        if not _is_frame(X):
+            X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", **how)
+            return X, y, learn(X)
+        validate_data(self, X, skip_check_array=True)
+        encoding = learn(X)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        _, y = check_X_y(np.zeros((len(X), 1)), y, **how)
+        return X, y, encoding
 
     def _features(self, X) -> np.ndarray:
         """Features (n, D) of rows to predict."""

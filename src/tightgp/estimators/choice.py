@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from tightgp import distributed
 from tightgp.estimators.settings import Settings
 
 #: Rows × inducing points² up to which the collapsed bound is evaluated on all rows: about a second on two cores.
@@ -31,7 +32,7 @@ class Plan:
 
 
 def for_regression(settings: Settings, rows: int) -> Plan:
-    """The collapsed bound where it is affordable, else minibatches."""
+    """The collapsed bound where it is affordable, and where several processes share its cost; else minibatches."""
     size = settings.n_inducing or max(1, settings.max_inducing // 2)
     size = min(size, rows)
     work = rows * size**2
@@ -39,7 +40,9 @@ def for_regression(settings: Settings, rows: int) -> Plan:
     half = "" if settings.n_inducing else " (half of max_inducing)"
     judged = f"{rows} rows × {size}² inducing points{half} = {work / 1e9:.2g} billion"
     why = f"{judged} is {'at most' if small else 'more than'} {MOST_WORK / 1e9:g} billion"
-    if settings.method == "minibatch" or (settings.method == "auto" and not small):
+    if distributed.several():
+        why = "several processes share the rows"
+    elif settings.method == "minibatch" or (settings.method == "auto" and not small):
         return _minibatch(settings, rows, why)
     amount = settings.max_iter or LBFGS_STEPS
     return Plan(

@@ -9,8 +9,9 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from tightgp import inducing, linalg
+from tightgp import distributed, inducing, linalg
 from tightgp.data import Dataset
+from tightgp.estimators import several
 from tightgp.estimators.recipes import Recipe
 from tightgp.estimators.settings import Settings
 from tightgp.evidence import EvidenceBracket
@@ -53,16 +54,17 @@ def grow(recipe: Recipe, data: Dataset, settings: Settings) -> Grown:
     those rows that the old ones explain least.
     """
     began = time.perf_counter()
-    rows = _candidates(np.asarray(data.X), settings.n_inducing or settings.max_inducing, settings.seed)
+    num_data = several.total(data.num_data)
+    rows = _candidates(np.asarray(data.X), num_data, settings.n_inducing or settings.max_inducing, settings.seed)
     sizes, limit = _sizes(settings, len(rows))
     path: list[dict[str, Any]] = []
     model, message = None, ""
     for size in sizes:
         start = time.perf_counter()
         if model is None:
-            model = recipe.start(inducing.kmeans(rows, size, seed=settings.seed))
+            model = recipe.start(several.of_the_first(inducing.kmeans(rows, size, seed=settings.seed)))
         else:
-            new = unexplained(model, rows, size - len(model.Z))
+            new = several.of_the_first(unexplained(model, rows, size - len(model.Z)))
             if not len(new):
                 message = "stopped because no row is left that the inducing points do not explain"
                 break
@@ -73,17 +75,19 @@ def grow(recipe: Recipe, data: Dataset, settings: Settings) -> Grown:
         path.append(_entry(path, len(model.Z), bound, bracket, time.perf_counter() - start))
         if settings.verbose:
             print(_shown(path[-1]), flush=True)
-        message = _why_stop(result, path, bracket, settings, data.num_data)
+        message = _why_stop(result, path, bracket, settings, num_data)
         if message:
             break
     return Grown(result, bound, bracket, path, message or limit, time.perf_counter() - began)
 
 
-def _candidates(X: np.ndarray, wanted: int, seed: int) -> np.ndarray:
-    """Different rows to choose from; of many rows a random part is looked at."""
+def _candidates(X: np.ndarray, count: int, wanted: int, seed: int) -> np.ndarray:
+    """Different rows to choose from, of all processes' ``count``; of many rows a random part is looked at."""
     most = max(wanted, _CANDIDATES)
-    if len(X) > most:
-        X = X[np.sort(np.random.default_rng(seed).choice(len(X), most, replace=False))]
+    if count > most:
+        X = distributed.rows_at(X, np.sort(np.random.default_rng(seed).choice(count, most, replace=False)))
+    else:
+        X = distributed.gather(X)
     return X[np.sort(np.unique(X, axis=0, return_index=True)[1])]
 
 

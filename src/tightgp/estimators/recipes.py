@@ -8,8 +8,10 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from tightgp import distributed
 from tightgp.conditionals import Conditional
 from tightgp.data import Dataset
+from tightgp.estimators import several
 from tightgp.estimators.choice import Plan
 from tightgp.estimators.settings import Settings
 from tightgp.evidence import EvidenceBracket
@@ -75,16 +77,19 @@ class Collapsed(Recipe):
     plan: Plan
     noise: float = NOISE
     keep: bool = False
+    precision: str = "full"
 
     def start(self, Z):
-        return SGPR(self.kernel, Z, self.noise, self.bound)
+        return SGPR(self.kernel, Z, self.noise, self.bound, precision=self.precision)
 
     def extended(self, model, Z):
         noise = named_parameters(model)["noise_variance"]
-        return SGPR(model.kernel, jnp.concatenate([model.Z, jnp.asarray(Z, model.Z.dtype)]), noise, self.bound)
+        Z = jnp.concatenate([model.Z, jnp.asarray(Z, model.Z.dtype)])
+        return SGPR(model.kernel, Z, noise, self.bound, precision=self.precision)
 
     def train(self, model, data, settings):
-        rounds = 2 if _learns_neighbours(model, data) and self.plan.amount > 1 else 1
+        alone = not distributed.several()
+        rounds = 2 if alone and self.plan.amount > 1 and _learns_neighbours(model, data) else 1
         return fit(
             model,
             data,
@@ -106,10 +111,12 @@ class Collapsed(Recipe):
             bracket = model.evidence_bracket(data)
             return bracket.lower, bracket
         bound = _without_prior(result)
-        return bound, EvidenceBracket(bound, float(model.upper_bound(data)), data.num_data)
+        return bound, EvidenceBracket(bound, float(model.upper_bound(data)), several.total(data.num_data))
 
     def posterior(self, model, data):
         posterior = model.posterior(data)
+        if distributed.several():
+            return posterior, _scales_together(posterior, model.bound, data)
         scales = None
         if model.bound.size > 1 and model.bound.is_bound:
             scales = _single_scales(posterior, data)  # in a block of neighbours v is near one however large d is
@@ -121,6 +128,17 @@ class Collapsed(Recipe):
 def _single_scales(posterior: Posterior, data: Dataset) -> np.ndarray:
     """v of each row by itself, ``1/(1 + d/σ²)``."""
     return 1 / (1 + np.asarray(posterior.residual_variance(data.X)) / np.asarray(posterior.noise_variance))
+
+
+def _scales_together(posterior: Posterior, bound: Conditional, data: Dataset) -> np.ndarray | None:
+    """v of each row of all processes by itself, from what each knows of its own."""
+    if not bound.is_bound:
+        return None
+    left = np.asarray(posterior.residual_variance(data.X)) / np.asarray(posterior.noise_variance)
+    left = distributed.gather(left)
+    if bound.size == 1:
+        left = bound.curvature * (np.full(len(left), left.mean()) if bound.pooled else left)
+    return 1 / (1 + left)
 
 
 def _learns_neighbours(model: SGPR, data: Dataset) -> bool:

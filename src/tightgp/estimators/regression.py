@@ -1,5 +1,6 @@
 """Regression with Gaussian noise."""
 
+import warnings
 from functools import partial
 
 import numpy as np
@@ -7,15 +8,16 @@ from jax import random
 from scipy.special import ndtr, ndtri
 from sklearn.base import RegressorMixin
 
-from tightgp import checks, local
+from tightgp import checks, distributed, local
 from tightgp.data import Dataset
-from tightgp.estimators import choice
+from tightgp.estimators import choice, several
 from tightgp.estimators.base import SparseGP, ask, ends_of, levels_of, targets_like
 from tightgp.estimators.recipes import Collapsed, Recipe, Variational
 from tightgp.estimators.settings import seed_of
 from tightgp.estimators.start import begin
 from tightgp.likelihoods import Gaussian
 from tightgp.means import Zero
+from tightgp.models.sgpr import PRECISIONS
 
 
 class SparseGPRegressor(RegressorMixin, SparseGP):
@@ -36,6 +38,8 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
             "diagonal" with "minibatch".
         neighbours: each prediction also uses this many of the nearest training rows, which the model keeps for it;
             0 predicts from the inducing points alone and keeps no row.
+        precision: "full", or "mixed": training with "collapsed" makes the kernel values between rows and inducing
+            points in float32, and keeps sums over rows and all small factors in float64.
         method: "collapsed" (L-BFGS on all rows), "minibatch" (natural gradients and Adam), or "auto": the collapsed
             bound where rows × inducing points² is at most 7e9, about a second an evaluation on two cores.
         max_iter: most iterations of L-BFGS (None: 400), or passes through the data (None: enough for 3000 batches).
@@ -52,11 +56,16 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
     X is an array of numbers or a pandas frame; missing cells, texts and dates are encoded (``encoding_``). y is (n,)
     or (n, P); several outputs share kernel and noise.
 
+    Several processes that `tightgp.distributed.start` joined fit one model, each to the rows that it passes: by the
+    collapsed bound, "diagonal" where ``bound`` is None, and without neighbours.
+
     >>> model = SparseGPRegressor().fit(X, y)
     >>> mean, sd = model.predict(X_new, return_std=True)
     """
 
     neighbours = 0  # of models from before there were any
+    precision = "full"  # likewise
+    _together = True
 
     def __init__(
         self,
@@ -65,6 +74,7 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
         kernel=None,
         bound=None,
         neighbours=64,
+        precision="full",
         method="auto",
         max_iter=None,
         batch_size=1024,
@@ -80,6 +90,7 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
         self.kernel = kernel
         self.bound = bound
         self.neighbours = neighbours
+        self.precision = precision
         self.method = method
         self.max_iter = max_iter
         self.batch_size = batch_size
@@ -102,29 +113,54 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
     def check_parameters(self):
         self._settings()
         checks.seed("neighbours", self.neighbours)
+        checks.choice("precision", self.precision, PRECISIONS)
+        if self.method == "minibatch":
+            self._check_minibatch()
+            if distributed.several():
+                raise ValueError('several processes do not train by minibatches; use method="collapsed"')
+
+    def _check_minibatch(self):
+        if self.precision != "full":
+            raise ValueError(
+                f'precision={self.precision!r} goes with method="collapsed", and minibatches are in full precision; '
+                'pass method="collapsed", or precision="full"'
+            )
 
     def fit(self, X, y):
-        """Train on rows ``X`` and targets ``y``."""
+        """Train on rows ``X`` and targets ``y``; where several processes do, on the rows of all of them."""
         self.check_parameters()
         settings = self._settings()
         encoding, features, y = self._learn_inputs(X, y, multi_output=True, y_numeric=True)
         y = np.asarray(y, np.float64)
-        mean, scale = y.mean(axis=0), _spread(y)
+        mean, scale = _standard(y)
         data = Dataset(features, (y - mean) / scale)
         kernel, noise = begin(self.kernel, encoding.feature_names, features, data.targets, settings.seed)
-        plan = choice.for_regression(settings, data.num_data)
-        keep = self.neighbours > 0
+        num_data = several.total(data.num_data)
+        plan = choice.for_regression(settings, num_data)
+        keep = self._keeps_rows()
         if plan.method == "collapsed":
-            recipe: Recipe = Collapsed(kernel, self.bound or "block", plan, noise, keep)
+            bound = self.bound or ("diagonal" if distributed.several() else "block")
+            recipe: Recipe = Collapsed(kernel, bound, plan, noise, keep, self.precision)
         else:
+            self._check_minibatch()
             likelihood = Gaussian(noise)
             recipe = Variational(kernel, likelihood, self.bound or "diagonal", plan, Zero(), data.num_outputs, keep)
         self._train(recipe, data, encoding, settings)
         if keep:
-            self.training_ += f" Predictions also use the {min(self.neighbours, len(y))} nearest training rows."
+            self.training_ += f" Predictions also use the {min(self.neighbours, num_data)} nearest training rows."
         self.target_mean_, self.target_scale_ = _plain(mean), _plain(scale)
         self.noise_variance_ = _plain(np.asarray(self.posterior_.noise_variance) * scale**2)
         return self
+
+    def _keeps_rows(self) -> bool:
+        if self.neighbours and distributed.several():
+            self.neighbours = 0
+            warnings.warn(
+                "several processes keep no training rows, so that predictions use the inducing points alone",
+                UserWarning,
+                stacklevel=3,
+            )
+        return self.neighbours > 0
 
     def predict(self, X, return_std=False, return_cov=False, include_noise=True):
         """Mean of a target at each row (n,) or (n, P); and if wanted its standard deviation, and the joint covariance.
@@ -192,6 +228,14 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
         if jointly is None or not self.neighbours:
             return self.neighbours or None
         return local.feasible(self.posterior_, jointly, self.neighbours) or None
+
+
+def _standard(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of all targets."""
+    if distributed.several():
+        distributed.check_same("the number of columns of y", str(y.shape[1:]).encode())
+        y = distributed.gather(y)
+    return y.mean(axis=0), _spread(y)
 
 
 def _spread(y: np.ndarray) -> np.ndarray:

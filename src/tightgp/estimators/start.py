@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tightgp import distributed
+from tightgp.estimators import several
 from tightgp.estimators.recipes import NOISE
 from tightgp.estimators.settings import start_kernel
 from tightgp.kernels import Kernel
@@ -32,14 +34,17 @@ def begin(kernel, names: tuple[str, ...], X: np.ndarray, targets: np.ndarray, se
         return first, NOISE
     lengths, noises = np.array(list(itertools.product(_LENGTHS, _NOISES))).T
     lengths = lengths * float(first.length_scales(len(names))[0])
-    size = 2 ** (min(len(X), _ROWS).bit_length() - 1)  # JAX compiles for each size, so let there be few
-    chosen = np.random.default_rng(seed).choice(len(X), size, replace=False)
-    y = targets[chosen] - targets[chosen].mean(axis=0)
+    count = several.total(len(X))
+    size = 2 ** (min(count, _ROWS).bit_length() - 1)  # JAX compiles for each size, so let there be few
+    chosen = np.random.default_rng(seed).choice(count, size, replace=False)
+    X, y = distributed.rows_at(X, chosen), distributed.rows_at(targets, chosen)
+    y = y - y.mean(axis=0)
     y = y / np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0)
-    evidence = np.asarray(_evidence(first, *(jnp.asarray(a) for a in (X[chosen], y, lengths, noises))))
-    if not np.any(np.isfinite(evidence)):
+    evidence = np.asarray(_evidence(first, *(jnp.asarray(a) for a in (X, y, lengths, noises))))
+    found = several.of_the_first(evidence[:, None])[:, 0]
+    if not np.any(np.isfinite(found)):
         return first, NOISE
-    best = int(np.argmax(np.where(np.isfinite(evidence), evidence, -np.inf)))
+    best = int(np.argmax(np.where(np.isfinite(found), found, -np.inf)))
     return _changed(first, lengths[best], noises[best]), float(noises[best])
 
 

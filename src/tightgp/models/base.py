@@ -131,8 +131,10 @@ def jitter_level(jitter: float | None, dtype) -> float:
 
 def check_mean(mean, X, functions: int, shared: bool = True) -> None:
     """Refuse a mean that has neither one column for each function nor, where they can share, one for all."""
+    if isinstance(mean, Zero):
+        return
     given = jax.eval_shape(mean, X[:1]).shape[1]
-    if given == functions or (given == 1 and (shared or isinstance(mean, Zero))):
+    if given == functions or (given == 1 and shared):
         return
     raise ValueError(
         f"mean gives {given} outputs for {functions} function(s); give one for each"

@@ -5,29 +5,38 @@ from pathlib import Path
 import numpy as np
 
 from tightgp.tables.errors import TableError, reason
+from tightgp.tables.shares import WHOLE, Share
 
 _PICKLED = "holds pickled objects, which could run code when loaded; save an array of numbers instead"
 
 
-def read_npy(path: Path):
-    """One array of shape (rows, columns), or a structured one whose fields are the columns."""
+def read_npy(path: Path, share: Share = WHOLE):
+    """One array of shape (rows, columns), or a structured one whose fields are the columns.
+
+    Of a share no more than its own rows is read.
+    """
     start = _start(path)
     if start.startswith(b"PK"):
         raise TableError(path, "is an archive of arrays; call it .npz")
     try:
         # A map of the file is refused where the file is shorter than its header says, before memory is asked for.
-        array = np.array(np.lib.format.open_memmap(path, mode="r"))
+        mapped = np.lib.format.open_memmap(path, mode="r")
+        here = share.of(len(mapped)) if mapped.ndim else slice(None)
+        array = np.array(mapped[here])
     except MemoryError:
         raise
     # A broken header can make the reader raise almost anything.
     except Exception as error:
         said = _PICKLED if "objects in dtype" in str(error) else f"is no whole NumPy file: {reason(error)}"
         raise TableError(path, said) from None
-    return _frame(path, array, "the array", "c")
+    return share.marked(_frame(path, array, "the array", "c"), here)
 
 
-def read_npz(path: Path):
-    """One array as in ``.npy``, or ``X`` (rows, columns) and ``y`` (rows,)."""
+def read_npz(path: Path, share: Share = WHOLE):
+    """One array as in ``.npy``, or ``X`` (rows, columns) and ``y`` (rows,).
+
+    The archive is read through, also for a share: its parts may be compressed.
+    """
     import pandas as pd
 
     if not _start(path).startswith(b"PK"):
@@ -48,7 +57,7 @@ def read_npz(path: Path):
         if not isinstance(array, np.ndarray):
             raise TableError(path, f"holds {name!r}, which is no array; write it by numpy.savez(path, X=X, y=y)")
     if not pair:
-        return _frame(path, arrays[0], f"array {names[0]!r}", "c")
+        return share.cut(_frame(path, arrays[0], f"array {names[0]!r}", "c"))
     X, y = arrays
     frame = _frame(path, X, f"array {names[0]!r}", "x")
     if y.dtype.kind not in "biuf" or y.shape not in ((len(X),), (len(X), 1)):
@@ -58,7 +67,7 @@ def read_npz(path: Path):
     attrs = frame.attrs
     frame = pd.concat([frame, pd.DataFrame({"y": _native(y.reshape(-1))})], axis=1)
     frame.attrs.update(attrs)
-    return frame
+    return share.cut(frame)
 
 
 def _start(path: Path) -> bytes:

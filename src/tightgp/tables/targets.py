@@ -11,8 +11,9 @@ from tightgp.tables.errors import TableError, file_row, shown
 def row_number(frame, position) -> Any:
     """The row of the file, as a spreadsheet shows it, of a place (or an array of them) in what `read_table` gave.
 
-    The header is row 1, and blank lines count.
+    The header is row 1, blank lines count, and so do the rows before a share.
     """
+    position = np.asarray(position) + frame.attrs.get("first", 0)
     return file_row(position, frame.attrs.get("header", True), frame.attrs.get("blank", ()))
 
 

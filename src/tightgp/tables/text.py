@@ -9,6 +9,7 @@ from typing import Any
 from tightgp.tables.columns import MISSING, frame_of, numbers_of_text, unique
 from tightgp.tables.errors import TableError, file_row, reason, shown
 from tightgp.tables.records import DELIMITERS, Records
+from tightgp.tables.shares import WHOLE, Share
 
 _NUMBER = re.compile(r"\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*")
 _BINARY = "holds zero bytes, so it is no text; save the table as CSV, or use the suffix of its format"
@@ -16,8 +17,19 @@ _BINARY = "holds zero bytes, so it is no text; save the table as CSV, or use the
 _BLOCK, _LARGE = 1 << 20, 1 << 26
 
 
-def read_text(path: Path, data: bytes, delimiter: str | None, encoding: str, prefer: str | None, progress: bool) -> Any:
-    """The frame of a text with a line of names or none, and one row a line."""
+def read_text(
+    path: Path,
+    data: bytes,
+    delimiter: str | None,
+    encoding: str,
+    prefer: str | None,
+    progress: bool,
+    share: Share = WHOLE,
+) -> Any:
+    """The frame of a text with a line of names or none, and one row a line.
+
+    All of it is parsed, also for a share: only all rows tell whether a column is numbers or text.
+    """
     if delimiter is not None:
         delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
         if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
@@ -51,11 +63,12 @@ def read_text(path: Path, data: bytes, delimiter: str | None, encoding: str, pre
         return file_row(position, header, blank())
 
     table = _parsed(path, rows, names, row_of, progress)
-    frame = frame_of(numbers_of_text(path, table, records.delimiter, row_of))
+    table, here = numbers_of_text(path, table, records.delimiter, row_of), share.of(table.num_rows)
+    frame = frame_of(table.slice(here.start, here.stop - here.start))
     frame.attrs["header"] = header
-    if records.has_blank_rows(len(frame) + header) and blank():
+    if records.has_blank_rows(table.num_rows + header) and blank():
         frame.attrs["blank"] = blank()
-    return frame
+    return share.marked(frame, here)
 
 
 def _utf8(path: Path, data: bytes, encoding: str) -> bytes:

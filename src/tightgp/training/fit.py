@@ -148,7 +148,7 @@ def _train(problem_of: Callable[[int], Problem], restarts: int, run: "_Runner", 
             break
     best, problem = max(runs, key=lambda run: run[0].objective)
     if best.objective == -np.inf and best.ended:
-        best.offer(best.best, float(problem.evaluate(problem.start)[0]))
+        best.offer(best.best, problem.at(problem.to_vector(problem.start)).value)
     if best.ended and not len(best.trace):
         best.trace.add({"objective": best.objective})
     if not np.isfinite(best.objective):

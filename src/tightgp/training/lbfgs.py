@@ -1,27 +1,18 @@
 """L-BFGS-B, by SciPy."""
 
 import hashlib
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
 from tightgp.training.checkpoint import Section
 from tightgp.training.outcome import Outcome
-from tightgp.training.problem import Problem
+from tightgp.training.problem import Evaluation, Problem
 
 
 class NotFiniteAtStart(Exception):
     """The objective is not finite where training would begin."""
-
-
-class _Evaluation(NamedTuple):
-    """The objective at one point: its value, its gradient as a vector, the scalars to follow, whether all is finite."""
-
-    value: float
-    gradient: np.ndarray
-    followed: dict[str, float]
-    finite: bool
 
 
 class _Evaluations:
@@ -34,25 +25,23 @@ class _Evaluations:
     def __init__(self, problem: Problem, section: Section):
         self._problem, self._section = problem, section
         self._points: list[int] = []
-        self._known: list[_Evaluation] = []
+        self._known: list[Evaluation] = []
         self._asked = 0
         if section.stored is not None:
             s = section.stored
             rows = zip(*s["followed"].values(), strict=True)
             columns = zip(s["values"].tolist(), s["gradients"], rows, s["finite"].tolist(), strict=True)
             self._points = s["points"].tolist()
-            self._known = [_Evaluation(v, g, dict(zip(s["followed"], f, strict=True)), ok) for v, g, f, ok in columns]
+            self._known = [Evaluation(v, g, dict(zip(s["followed"], f, strict=True)), ok) for v, g, f, ok in columns]
 
-    def __call__(self, x: np.ndarray) -> _Evaluation:
+    def __call__(self, x: np.ndarray) -> Evaluation:
         number, point = self._asked, _mark(x)
         self._asked += 1
         if number < len(self._known):
             if self._points[number] == point:
                 return self._known[number]
             del self._points[number:], self._known[number:]  # another machine rounds otherwise: go on from here
-        value, gradient, followed, finite = self._problem.evaluate(self._problem.from_vector(x))
-        scalars = {name: float(number) for name, number in followed.items()}
-        new = _Evaluation(float(value), self._problem.gradient_vector(gradient), scalars, bool(finite))
+        new = self._problem.at(x)
         if self._section.kept:
             self._points.append(point)
             self._known.append(new)
@@ -82,6 +71,7 @@ def maximise(problem: Problem, outcome: Outcome, steps: int, tolerance: float, r
     """
     recent: dict[float, dict] = {}
     evaluate = _Evaluations(problem, section)
+    best = problem.to_vector(problem.start)
 
     def negated(x):
         value, gradient, followed, finite = evaluate(x)
@@ -90,11 +80,12 @@ def maximise(problem: Problem, outcome: Outcome, steps: int, tolerance: float, r
             if not len(outcome.trace):
                 raise NotFiniteAtStart
             outcome.rejected += 1
-            away = x - problem.to_vector(outcome.best)
+            away = x - best
             steep = 1e3 * (1 + abs(outcome.objective)) / max(float(away @ away), 1e-300)
             return -outcome.objective + 0.5 * steep * float(away @ away), steep * away
         if value > outcome.objective:
-            outcome.offer(problem.from_vector(x), value)
+            best[:] = x
+            outcome.objective = value
         recent[value] = followed
         if not len(outcome.trace):
             outcome.trace.add({"objective": value, **followed, "rejected": 0})
@@ -109,12 +100,13 @@ def maximise(problem: Problem, outcome: Outcome, steps: int, tolerance: float, r
         report(outcome.steps, row, f"objective {value:.6g}")
 
     options = {"maxiter": steps, "maxfun": 20 * steps, "ftol": tolerance, "gtol": 1e-6, "maxcor": 20}
-    start = problem.to_vector(problem.start)
     try:
-        done = minimize(negated, start, method="L-BFGS-B", jac=True, callback=accepted, options=options)
+        done = minimize(negated, best.copy(), method="L-BFGS-B", jac=True, callback=accepted, options=options)
     except NotFiniteAtStart:
         outcome.message = "the objective is not finite at the start"
         return
+    finally:
+        outcome.best = problem.from_vector(best)
     outcome.converged = done.status == 0
     if outcome.converged:
         why = "gradient is zero" if "GRADIENT" in str(done.message).upper() else "gain fell under the tolerance"

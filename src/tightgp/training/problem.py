@@ -1,6 +1,8 @@
 """A model and its rows as what optimisers take: trained leaves, and the objective's value and gradient there."""
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -8,6 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from tightgp import parameters
+
+
+class Evaluation(NamedTuple):
+    """The objective at one point: its value, its gradient as a vector, the scalars to follow, whether all is finite."""
+
+    value: float
+    gradient: np.ndarray
+    followed: dict[str, float]
+    finite: bool
 
 
 class Problem:
@@ -19,6 +30,7 @@ class Problem:
         if not jax.tree.leaves(self.start):
             raise ValueError("model has no trained parameter: every one is frozen; unfreeze one, or do without fit")
         self._scales = np.concatenate([_scale(leaf) for leaf in jax.tree.leaves(self.start)])
+        self._arrays, self._outline = _taken_apart((self.start, self.fixed, rows))
 
     def model(self, point) -> Any:
         """The model at ``point``."""
@@ -28,6 +40,13 @@ class Problem:
         """Value, gradient, scalars to follow, and whether all is finite."""
         return _evaluate(point, self.fixed, self.rows)
 
+    def at(self, x: np.ndarray) -> Evaluation:
+        """The objective where `to_vector` gives ``x``; for an optimiser on the host, at as little cost as can be."""
+        program, names = _program(self._outline)
+        numbers, gradient = program(x, self._scales, self._arrays)
+        value, finite, *followed = np.asarray(numbers, np.float64).tolist()
+        return Evaluation(value, np.asarray(gradient, np.float64), dict(zip(names, followed, strict=True)), finite > 0)
+
     def score(self, point, rows):
         """How well the model at ``point`` predicts held-out ``rows``."""
         return _score(point, self.fixed, rows)
@@ -36,22 +55,60 @@ class Problem:
         """``point`` as one float64 vector of moderate numbers: a leaf that starts far from one is scaled."""
         return _flat(point) / self._scales
 
-    def gradient_vector(self, gradient) -> np.ndarray:
-        """A gradient in a point, as one in its vector."""
-        return _flat(gradient) * self._scales
-
     def from_vector(self, vector: np.ndarray) -> Any:
         """The point of a vector."""
-        vector = vector * self._scales
-        leaves, structure = jax.tree.flatten(self.start)
-        ends = np.cumsum([leaf.size for leaf in leaves])
-        parts = np.split(vector, ends[:-1])
-        new = [np.asarray(p, leaf.dtype).reshape(leaf.shape) for p, leaf in zip(parts, leaves, strict=True)]
-        return jax.tree.unflatten(structure, map(jnp.asarray, new))
+        return jax.tree.map(jnp.asarray, _shaped(vector * self._scales, self.start))
 
 
 def _flat(tree) -> np.ndarray:
     return np.concatenate([np.asarray(leaf, np.float64).ravel() for leaf in jax.tree.leaves(tree)])
+
+
+def _shaped(vector, like) -> Any:
+    """The numbers of a vector in the leaves of a tree."""
+    leaves, structure = jax.tree.flatten(like)
+    starts = np.cumsum([0, *(leaf.size for leaf in leaves)])
+    parts = [vector[a : a + leaf.size].reshape(leaf.shape) for a, leaf in zip(starts, leaves, strict=False)]
+    return jax.tree.unflatten(structure, [p.astype(leaf.dtype) for p, leaf in zip(parts, leaves, strict=True)])
+
+
+class _Outline(NamedTuple):
+    """A tree without its arrays: what a program is compiled for."""
+
+    arrays: Any
+    rest: Any
+    leaves: tuple
+
+    def filled(self, arrays: list) -> Any:
+        """The tree with these arrays."""
+        return eqx.combine(jax.tree.unflatten(self.arrays, arrays), jax.tree.unflatten(self.rest, self.leaves))
+
+
+def _taken_apart(tree) -> tuple[list, _Outline]:
+    dynamic, static = eqx.partition(tree, lambda leaf: isinstance(leaf, jax.Array | np.ndarray))
+    arrays, shape = jax.tree.flatten(dynamic)
+    leaves, rest = jax.tree.flatten(static)
+    return arrays, _Outline(shape, rest, tuple(leaves))
+
+
+@functools.lru_cache(maxsize=128)
+def _program(outline: _Outline) -> tuple[Callable, list[str]]:
+    """The objective as a compiled function of vectors, and the names of the scalars to follow.
+
+    Trees of modules are taken apart once and not at each call: that took longer than a small problem's arithmetic.
+    """
+    names: list[str] = []
+
+    @jax.jit
+    def run(x, scales, arrays):
+        point, fixed, rows = outline.filled(arrays)
+        value, gradient, followed, finite = evaluate(_shaped(x * scales, point), fixed, rows)
+        names[:] = followed
+        flat = jnp.concatenate([leaf.astype(x.dtype).ravel() for leaf in jax.tree.leaves(gradient)])
+        numbers = [value, finite, *followed.values()]
+        return jnp.stack([jnp.asarray(number, value.dtype) for number in numbers]), flat * scales
+
+    return run, names
 
 
 def _scale(leaf) -> np.ndarray:

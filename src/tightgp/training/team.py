@@ -22,26 +22,23 @@ _EVALUATE, _DONE, _FAILED = 1, 2, 3
 class Shared(Problem):
     """A problem whose rows are with several processes; each evaluation is by all of them."""
 
-    def evaluate(self, point):
+    def at(self, x):
         """What the first process calls; the others come along in `follow`."""
-        _, point = distributed.heard((np.asarray(_EVALUATE), point))
-        return self._together(point)
-
-    def _together(self, point):
-        return distributed.together(super().evaluate, point)
+        _, x = distributed.heard((np.asarray(_EVALUATE), x))
+        return distributed.together(super().at, x)
 
     def follow(self) -> bool:
         """Evaluate what the first process asks for, until it is done; and whether it came to a result."""
         with _uninterrupted():
             while True:
-                word, point = distributed.heard((np.asarray(0), self.start))
+                word, x = distributed.heard((np.asarray(0), self.to_vector(self.start)))
                 if int(word) != _EVALUATE:
                     return int(word) == _DONE
-                self._together(point)
+                distributed.together(super().at, x)
 
     def dismiss(self, done: bool) -> None:
         """Let the others go."""
-        distributed.heard((np.asarray(_DONE if done else _FAILED), self.start))
+        distributed.heard((np.asarray(_DONE if done else _FAILED), self.to_vector(self.start)))
 
 
 def check(model, data, rows, method: str, restarts: int, refresh: int) -> None:

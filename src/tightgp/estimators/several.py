@@ -1,0 +1,92 @@
+"""One estimator fitted by several processes, each with its own rows (see `tightgp.distributed`): what they agree on.
+
+Each function is called by every process, and is next to nothing where there is only one.
+"""
+
+import json
+from collections.abc import Callable
+from typing import TypeVar
+
+import jax
+import numpy as np
+
+from tightgp import distributed
+from tightgp.cells import kind_of, numbers, ticks, words
+
+T = TypeVar("T")
+_CALLED = {"category": "text", "number": "numbers", "time": "dates", "duration": "durations"}
+
+
+def agreed(step: Callable[[], T]) -> T:
+    """``step()``, which concerns this process alone; where it fails in one it fails in all, so that none waits."""
+    if not distributed.several():
+        return step()
+    failure, result = None, None
+    try:
+        result = step()
+    except Exception as error:
+        failure = error
+    said = distributed.gather_bytes(b"" if failure is None else (str(failure) or type(failure).__name__).encode())
+    if failure is not None:
+        raise failure
+    for number, text in enumerate(said):
+        if text:
+            raise ValueError(f"process {number}: {text.decode()}")
+    return result  # type: ignore[return-value]
+
+
+def total(count: int) -> int:
+    """How many rows all processes have, of which this one has ``count``."""
+    return sum(distributed.counts(count))
+
+
+def of_the_first(rows: np.ndarray) -> np.ndarray:
+    """The first process's rows of floats: machines that are not alike may round otherwise."""
+    if not distributed.several():
+        return rows
+    data = distributed.heard_bytes(np.ascontiguousarray(rows, np.float64).tobytes())
+    return np.frombuffer(data).reshape(-1, rows.shape[1]).astype(rows.dtype)
+
+
+def check_alike(names: list[str], rows: int) -> None:
+    """Refuse tables of other columns, or of no row, in some process."""
+    distributed.check_same("the columns of X", json.dumps(names).encode())
+    if 0 in (counts := distributed.counts(rows)):
+        raise ValueError(f"process {counts.index(0)} has no rows; every process needs at least one")
+
+
+def whole_column(name: str, cells):
+    """The cells of a column that all processes have, as the encoding takes them; their kinds must be one."""
+    kinds = [text.decode() for text in distributed.gather_bytes(agreed(lambda: kind_of(name, cells)).encode())]
+    known = [(number, kind) for number, kind in enumerate(kinds) if kind != "empty"]
+    if not known:
+        return np.full(total(len(cells)), np.nan)
+    (one, kind), (other, another) = known[0], next((pair for pair in known if pair[1] != known[0][1]), known[0])
+    if kind != another:
+        raise ValueError(
+            f"column {name!r} holds {_CALLED[kind]} in process {one} and {_CALLED[another]} in process {other}; "
+            "make it one kind in all of them"
+        )
+    if kind == "number":
+        return distributed.gather(agreed(lambda: numbers(name, cells)))
+    return _whole_words(name, cells) if kind == "category" else _whole_ticks(name, cells, kind)
+
+
+def _whole_ticks(name: str, cells, kind: str):
+    import pandas as pd
+
+    values, gone = agreed(lambda: ticks(name, cells, kind))
+    values, gone = distributed.gather(values), distributed.gather(gone)
+    return pd.Series(values.astype("m8[us]" if kind == "duration" else "M8[us]")).mask(gone)
+
+
+def _whole_words(name: str, cells):
+    """Texts are sent once each, and then numbers in their stead."""
+    import pandas as pd
+
+    codes, texts = agreed(lambda: words(name, cells))
+    vocabularies = [json.loads(text) for text in distributed.gather_bytes(json.dumps(texts).encode())]
+    sizes = np.cumsum([0, *(len(one) for one in vocabularies)])
+    place = np.where(codes < 0, -1, codes + sizes[jax.process_index()])
+    known = np.array([*(text for one in vocabularies for text in one), None], dtype=object)
+    return pd.Series(known[distributed.gather(place)], dtype=object)
