@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 PEERS := .venv-peers
+GPJAX := .venv-gpjax
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format peers snelson poisson nybikes kin40k bench-collapsed bench-svgp bench-gpboost bench-blocks neighbours parity clean
+.PHONY: help demo test lint format peers snelson poisson nybikes kin40k bench bench-quick bench-gpboost bench-blocks neighbours parity clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -39,16 +40,21 @@ $(PEERS)/.ready: benchmarks/peers.txt
 	$(PEERS)/bin/pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
 	touch $@
 
-peers: $(PEERS)/.ready ## Install GPyTorch, GPflow and GPBoost in an environment of their own
+$(GPJAX)/.ready: benchmarks/peers-gpjax.txt
+	$(PYTHON) -m venv $(GPJAX)
+	$(GPJAX)/bin/pip install --quiet --disable-pip-version-check -r benchmarks/peers-gpjax.txt
+	touch $@
 
-bench-collapsed: $(VENV)/.ready $(PEERS)/.ready ## Collapsed bound: time against the peers, peak memory at a million rows
-	$(BIN)/python -m benchmarks.collapsed --peers $(PEERS)/bin/python
+peers: $(PEERS)/.ready $(GPJAX)/.ready ## Install GPyTorch, GPflow and GPBoost in an environment of their own, GPJax in another
+
+bench: $(VENV)/.ready $(PEERS)/.ready $(GPJAX)/.ready ## Time and memory against GPyTorch, GPflow and GPJax, in one run (an hour or more on two cores)
+	$(BIN)/python -m benchmarks --peers $(PEERS)/bin/python --gpjax $(GPJAX)/bin/python --out benchmarks/results/suite.json
+
+bench-quick: $(VENV)/.ready $(PEERS)/.ready $(GPJAX)/.ready ## The same in tiny sizes, to see that everything runs
+	$(BIN)/python -m benchmarks --quick --peers $(PEERS)/bin/python --gpjax $(GPJAX)/bin/python
 
 parity: $(VENV)/.ready $(PEERS)/.ready ## The same bounds and predictions as GPflow and GPyTorch, to 1e-6
 	$(BIN)/python -m benchmarks.parity --peers $(PEERS)/bin/python
-
-bench-svgp: $(VENV)/.ready $(PEERS)/.ready ## Minibatch SVGP: time of a step against GPyTorch, float64 and float32
-	$(BIN)/python -m benchmarks.svgp --peers $(PEERS)/bin/python
 
 bench-gpboost: $(VENV)/.ready $(PEERS)/.ready ## Blocks and neighbours against GPBoost's Vecchia: time and quality (needs TIGHTGP_DATA)
 	$(BIN)/python -m benchmarks.gpboost --peers $(PEERS)/bin/python
@@ -69,4 +75,4 @@ nybikes: $(VENV)/.ready ## Bicycle counts: Poisson regression with and without v
 	$(BIN)/python -m experiments.nybikes
 
 clean: ## Remove environments and caches
-	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(GPJAX) .pytest_cache .mypy_cache .ruff_cache .hypothesis

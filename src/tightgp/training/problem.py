@@ -30,7 +30,8 @@ class Problem:
         if not jax.tree.leaves(self.start):
             raise ValueError("model has no trained parameter: every one is frozen; unfreeze one, or do without fit")
         self._scales = np.concatenate([_scale(leaf) for leaf in jax.tree.leaves(self.start)])
-        self._arrays, self._outline = _taken_apart((self.start, self.fixed, rows))
+        arrays, self._outline = _taken_apart((self.start, self.fixed, rows))
+        self._arrays = (jnp.asarray(self._scales), arrays)
 
     def model(self, point) -> Any:
         """The model at ``point``."""
@@ -42,10 +43,14 @@ class Problem:
 
     def at(self, x: np.ndarray) -> Evaluation:
         """The objective where `to_vector` gives ``x``; for an optimiser on the host, at as little cost as can be."""
-        program, names = _program(self._outline)
-        numbers, gradient = program(x, self._scales, self._arrays)
+        names = _program(self._outline)[1]
+        numbers, gradient = self.launch(x)
         value, finite, *followed = np.asarray(numbers, np.float64).tolist()
         return Evaluation(value, np.asarray(gradient, np.float64), dict(zip(names, followed, strict=True)), finite > 0)
+
+    def launch(self, x) -> tuple[jax.Array, jax.Array]:
+        """`at` without waiting for the answer, which stays on the device: all scalars, and the gradient."""
+        return _program(self._outline)[0](x, *self._arrays)
 
     def score(self, point, rows):
         """How well the model at ``point`` predicts held-out ``rows``."""
