@@ -19,6 +19,7 @@ from tightgp.files import written_whole
 COLOURS = {
     "diagonal": "#D55E00",
     "standard": "#D55E00",
+    "mixed": "#E69F00",
     "gpytorch": "#0072B2",
     "gpflow": "#009E73",
     "gpjax": "#AA4499",

@@ -35,6 +35,7 @@ def record():
             answers = {
                 "diagonal": [answer(t) for t in (1.0, 2.0, 3.0)],
                 "standard": [answer(1.0)],
+                "mixed": [answer(1.0)],
                 "gpytorch": [{**answer(t), "variant": "a"} for t in (2.0, 4.0, 6.0)],
                 "gpflow": [{"error": "ValueError: [it] broke"}],
                 "gpjax": [],
