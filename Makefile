@@ -5,7 +5,7 @@ PEERS := .venv-peers
 GPJAX := .venv-gpjax
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format peers snelson poisson nybikes kin40k bench bench-quick bench-gpboost bench-blocks neighbours parity clean
+.PHONY: help demo test lint format peers snelson poisson nybikes kin40k million bench bench-quick bench-gpboost bench-blocks neighbours parity clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -70,6 +70,9 @@ poisson: $(VENV)/.ready ## The paper's artificial Poisson example: a table over 
 
 kin40k: $(VENV)/.ready ## The paper's minibatch setting on Kin40k (from TIGHTGP_DATA, or downloaded; a GPU for patience's sake)
 	$(BIN)/python -m experiments.kin40k
+
+million: $(VENV)/.ready ## The collapsed bound on 1.3 million rows, read from disk (needs TIGHTGP_DATA; minutes)
+	$(BIN)/python -m experiments.million --inducing 256 --steps 15 --mapped experiments/results/rows
 
 nybikes: $(VENV)/.ready ## Bicycle counts: Poisson regression with and without v (needs TIGHTGP_DATA)
 	$(BIN)/python -m experiments.nybikes
