@@ -19,6 +19,7 @@ LONG = (
     "test_estimators.py",
     "test_blocks.py",
     "test_refresh.py",
+    "test_distributed.py",
     "test_growth.py",
     "test_public.py",
     "test_modelfile.py",

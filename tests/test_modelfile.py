@@ -281,6 +281,16 @@ def test_descriptions_made_to_do_harm(tmp_path):
         tgp.load(path)
 
 
+def test_fields_that_older_files_lack_have_their_defaults():
+    tensors = {}
+    node = structure.encode(tgp.SGPR(tgp.kernels.Matern32(), np.zeros((1, 1))), tensors)
+    assert node["fields"].pop("precision") == "full"
+    assert structure.decode(node, tensors).precision == "full"
+    node["fields"].pop("jitter")
+    with pytest.raises(structure.StructureError, match="does not have the fields of a models.SGPR"):
+        structure.decode(node, tensors)
+
+
 def test_names_that_look_like_paths_do_not_collide(tmp_path):
     value = {"a.b": np.zeros(2), "a": {"b": np.ones(2)}}
     modelfile.write(value, tmp_path / "v", "model")

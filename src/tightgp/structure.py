@@ -220,6 +220,7 @@ def _object(node, tensors, known: dict[str, type], where: str):
     values = {key: _decode(v, tensors, known, _at(where, key)) for key, v in fields.items()}
     if issubclass(cls, BaseEstimator):
         return _estimator(cls, values, where)
+    values = {**_defaults(cls), **values}  # what older files lack, the class has
     if set(values) != set(_fields(cls) or ()):
         raise StructureError(f"{where or 'the value'} does not have the fields of a {name}")
     for key, hint in _hints(cls).items():
@@ -247,6 +248,13 @@ def _estimator(cls: Any, values: dict[str, Any], where: str):
     out = cls.__new__(cls)
     vars(out).update(values)
     return out
+
+
+@functools.cache
+def _defaults(cls: type) -> dict[str, Any]:
+    if not dataclasses.is_dataclass(cls):
+        return {}
+    return {one.name: one.default for one in dataclasses.fields(cls) if one.default is not dataclasses.MISSING}
 
 
 @functools.cache

@@ -18,6 +18,14 @@ def quick_compilation():
     jax.config.update("jax_disable_most_optimizations", False)
 
 
+@pytest.fixture(autouse=True, scope="package")
+def compiled_programs(tmp_path_factory):
+    """Commands in processes of their own keep what they compile for each other, and not in the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.mktemp("compiled")))
+        yield
+
+
 class Ran:
     """What a command left: its exit code, and what it said on either stream."""
 

@@ -161,7 +161,7 @@ def test_a_full_disk_loses_no_training(csv, tmp_path, monkeypatch):
     assert not (tmp_path / "m" / "model.safetensors").exists()
     assert run(*arguments).code == 2  # not without being told
     with monkeypatch.context() as patch:
-        patch.setattr("tightgp.training.problem._evaluate", lambda *_: pytest.fail("trained again"))
+        patch.setattr("tightgp.training.problem.Problem.at", lambda *_: pytest.fail("trained again"))
         ran = run(*arguments, "--resume")
     assert ran.code == 0, ran.err
     assert run(*arguments, "--resume").code == 0  # it is finished

@@ -54,18 +54,18 @@ def test_a_fit_that_grows_is_broken_off_and_goes_on(tmp_path, monkeypatch):
 
     whole = estimator().fit(X, y)
     assert [entry["n_inducing"] for entry in whole.inducing_path_] == [32, 48]
-    evaluate, calls = problem._evaluate, iter(range(7))
+    evaluate, calls = problem.Problem.at, iter(range(7))
 
     def broken(*arguments):
         if next(calls, None) is None:
             raise KeyboardInterrupt
         return evaluate(*arguments)
 
-    monkeypatch.setattr(problem, "_evaluate", broken)
+    monkeypatch.setattr(problem.Problem, "at", broken)
     part = estimator(checkpoint=tmp_path / "work").fit(X, y)
     assert part.message_ == "interrupted"
     assert np.all(np.isfinite(part.predict(X)))
-    monkeypatch.setattr(problem, "_evaluate", evaluate)
+    monkeypatch.setattr(problem.Problem, "at", evaluate)
     with pytest.raises(ValueError, match="resume=True"):
         estimator(checkpoint=tmp_path / "work").fit(X, y)
     again = estimator(checkpoint=tmp_path / "work", resume=True).fit(X, y)

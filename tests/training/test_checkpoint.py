@@ -114,7 +114,7 @@ def test_more_steps_go_on_from_where_the_first_ended(tmp_path):
 def test_stored_evaluations_are_not_computed_again(tmp_path, monkeypatch):
     path, whole = tmp_path / "run.safetensors", run("lbfgs")
     run("lbfgs", checkpoint=path)
-    monkeypatch.setattr("tightgp.training.problem._evaluate", lambda *_: pytest.fail("evaluated"))
+    monkeypatch.setattr("tightgp.training.problem.Problem.at", lambda *_: pytest.fail("evaluated"))
     assert_same(run("lbfgs", checkpoint=path, resume=True), whole)
 
 
@@ -170,7 +170,7 @@ def test_arguments(options, message):
 
 def test_a_place_that_cannot_be_written_is_told_before_anything_is_computed(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr("tightgp.training.problem._evaluate", lambda *_: pytest.fail("evaluated"))
+    monkeypatch.setattr("tightgp.training.problem.Problem.at", lambda *_: pytest.fail("evaluated"))
     with pytest.raises(OSError, match="file"):
         run("lbfgs", checkpoint=tmp_path / "file" / "run.safetensors")
 

@@ -278,7 +278,7 @@ def test_killed_anywhere_it_resumes_to_the_same_bits(options, tmp_path, monkeypa
     assert len(left) == (16 if "restarts" in options else 6)
     for file in left[1::2]:
         assert_same(run(**options, refresh=2, checkpoint=file, resume=True), whole)
-    monkeypatch.setattr("tightgp.training.problem._evaluate", lambda *_: pytest.fail("evaluated"))
+    monkeypatch.setattr("tightgp.training.problem.Problem.at", lambda *_: pytest.fail("evaluated"))
     monkeypatch.setattr(adam, "_run", lambda *_: pytest.fail("stepped"))
     assert_same(run(**options, refresh=2, checkpoint=path, resume=True), whole)
 

@@ -275,5 +275,8 @@ def main() -> None:
 
     Factors are made of blocks too small for several BLAS threads; on a busy machine these wait for each other.
     """
+    from tightgp.cli import compilation
+
+    compilation.switch_on()
     with threadpool_limits(1, "blas"):
         app()

@@ -26,7 +26,7 @@ def fit(request: Request, folder: Folder, terminal: Terminal, resume: bool, over
     Of several processes all fit, and the first alone speaks and touches the folder.
     """
     first = distributed.leads()
-    together.agree(lambda: together.check_same(request, resume, overwrite))
+    together.agree(lambda: together.check_same(replace(request, table=""), resume, overwrite))
     inducing = together.agree(lambda: _checked(request, folder, resume, overwrite))
     if together.told(first and resume and folder.finished):
         if first:

@@ -18,6 +18,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from tightgp import distributed
+
+#: JAX's warning of a kept program that another process is just writing; it is compiled then.
+UNREADABLE = "Error (reading|writing) persistent compilation cache"
 DEFECT, WRONG_INPUT, NUMERICAL, NO_FILE, LOST, INTERRUPTED = 1, 2, 3, 4, 5, 130
 
 
@@ -84,6 +88,7 @@ class Terminal:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", UserWarning)
+            warnings.filterwarnings("ignore", UNREADABLE)
             yield said
         for text in dict.fromkeys(str(one.message) for one in caught):
             said.append(text)
@@ -120,10 +125,13 @@ def reported(command: Callable) -> Callable:
             return command(*arguments, **options)
         except KeyboardInterrupt:
             _say("interrupted")
+            if distributed.several():
+                _leave(INTERRUPTED)
             raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
             said, code = described(error)
-            if code == DEFECT or (os.environ.get("TIGHTGP_TRACEBACK") and code != LOST):
+            wanted = code == DEFECT or os.environ.get("TIGHTGP_TRACEBACK")
+            if wanted and code != LOST and not isinstance(error, Failed):
                 raise
             if said:
                 _say(said)
@@ -139,12 +147,12 @@ def described(error: Exception) -> tuple[str, int]:
     from jax.errors import JaxRuntimeError
 
     from tightgp.diagnosis import NumericalError
-    from tightgp.distributed import LostProcess
 
     if isinstance(error, Failed):
         return str(error), error.code
-    if isinstance(error, LostProcess):
-        return f"{error}; start all of them again, with --resume to go on from where training stood", LOST
+    if isinstance(error, distributed.LostProcess):
+        lost = str(error).split("; ")[0]  # what follows is said to those who call `fit`
+        return f"{lost}; start all of them again, with --resume to go on from where training stood", LOST
     if isinstance(error, NumericalError):
         return str(error), NUMERICAL
     if isinstance(error, ValueError):

@@ -55,7 +55,7 @@ def grow(recipe: Recipe, data: Dataset, settings: Settings) -> Grown:
     """
     began = time.perf_counter()
     num_data = several.total(data.num_data)
-    rows = _candidates(np.asarray(data.X), num_data, settings.n_inducing or settings.max_inducing, settings.seed)
+    rows = _candidates(np.asarray(data.X), settings.n_inducing or settings.max_inducing, settings.seed)
     sizes, limit = _sizes(settings, len(rows))
     path: list[dict[str, Any]] = []
     model, message = None, ""
@@ -81,9 +81,9 @@ def grow(recipe: Recipe, data: Dataset, settings: Settings) -> Grown:
     return Grown(result, bound, bracket, path, message or limit, time.perf_counter() - began)
 
 
-def _candidates(X: np.ndarray, count: int, wanted: int, seed: int) -> np.ndarray:
-    """Different rows to choose from, of all processes' ``count``; of many rows a random part is looked at."""
-    most = max(wanted, _CANDIDATES)
+def _candidates(X: np.ndarray, wanted: int, seed: int) -> np.ndarray:
+    """Different rows of all processes to choose from; of many rows a random part is looked at."""
+    most, count = max(wanted, _CANDIDATES), several.total(len(X))
     if count > most:
         X = distributed.rows_at(X, np.sort(np.random.default_rng(seed).choice(count, most, replace=False)))
     else:

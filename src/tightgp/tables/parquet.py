@@ -51,7 +51,7 @@ def _overlapping(metadata, here: slice) -> tuple[list[int], int, int]:
     """The groups with some of these rows, the rows before them, and the rows in them."""
     ends = np.cumsum([metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)], dtype=int)
     if (held := int(ends[-1]) if len(ends) else 0) != metadata.num_rows:
-        raise ValueError(f"its groups hold {held} rows where it claims {metadata.num_rows}")
+        raise ValueError(f"it holds {held} rows where it claims {metadata.num_rows}")
     starts = np.concatenate([[0], ends[:-1]])
     inside = np.flatnonzero((starts < here.stop) & (ends > here.start))
     if not len(inside):

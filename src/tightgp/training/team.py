@@ -24,8 +24,9 @@ class Shared(Problem):
 
     def at(self, x):
         """What the first process calls; the others come along in `follow`."""
-        _, x = distributed.heard((np.asarray(_EVALUATE), x))
-        return distributed.together(super().at, x)
+        with _whole():
+            _, x = distributed.heard((np.asarray(_EVALUATE), x))
+            return distributed.together(super().at, x)
 
     def follow(self) -> bool:
         """Evaluate what the first process asks for, until it is done; and whether it came to a result."""
@@ -72,8 +73,9 @@ def together(shared: Shared, lead: Callable[[], FitResult], file) -> FitResult:
     except BaseException:
         shared.dismiss(done=False)
         raise
-    shared.dismiss(done=True)
-    return share(result, shared)
+    with _uninterrupted():
+        shared.dismiss(done=True)
+        return share(result, shared)
 
 
 def share(result: FitResult | None, problem: Shared) -> FitResult:
@@ -89,10 +91,26 @@ def share(result: FitResult | None, problem: Shared) -> FitResult:
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
     """Ctrl-C is for the first process, which then lets the others go."""
+    with _on_interrupt(signal.SIG_IGN):
+        yield
+
+
+@contextmanager
+def _whole() -> Iterator[None]:
+    """Ctrl-C in the midst of what all processes do together is heard after it: the others would wait, or worse."""
+    came: list[int] = []
+    with _on_interrupt(lambda number, _: came.append(number)):
+        yield
+    if came:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _on_interrupt(handler) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:
