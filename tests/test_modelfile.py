@@ -287,7 +287,7 @@ def test_fields_that_older_files_lack_have_their_defaults():
     assert node["fields"].pop("precision") == "full"
     assert structure.decode(node, tensors).precision == "full"
     node["fields"].pop("jitter")
-    with pytest.raises(structure.StructureError, match="does not have the fields of a models.SGPR"):
+    with pytest.raises(structure.StructureError, match=r"does not have the fields of a models\.SGPR"):
         structure.decode(node, tensors)
 
 

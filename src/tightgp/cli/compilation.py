@@ -1,7 +1,8 @@
 """Programs that JAX compiled, kept in a folder from one command to the next: a second fit starts at once.
 
-``TIGHTGP_COMPILATION_CACHE=0`` switches it off; ``JAX_COMPILATION_CACHE_DIR`` names another folder, which processes, and users
-who trust each other, may share. Without a folder that can be written everything works, and each command compiles anew.
+``TIGHTGP_COMPILATION_CACHE=0`` switches it off; ``JAX_COMPILATION_CACHE_DIR`` names another folder, which processes may
+share, and users who trust each other. Without a folder that can be written everything works, and each command compiles
+anew.
 """
 
 import os
