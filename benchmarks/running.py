@@ -20,7 +20,8 @@ Answer = dict[str, Any]
 
 def ask(python: str, library: str, task: str, arguments: dict[str, Any], timeout: float) -> Answer:
     """What one worker says; where it fails, ``error`` is the last line of what it complained."""
-    env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    kept = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}  # compile anew
+    env = {**kept, "TF_CPP_MIN_LOG_LEVEL": "3"}
     command = [python, "-m", "benchmarks.workers", library, task, json.dumps(arguments)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=ROOT, timeout=timeout)

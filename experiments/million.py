@@ -104,10 +104,11 @@ def evaluation(model, data: tgp.Dataset, part: int, console: Console) -> dict[st
     n = data.num_data // part
     with console.status(f"{n:,} rows"):
         problem = Problem(*model.prepare(tgp.Dataset(data.X[:n], data.y[:n])))
-        jax.block_until_ready(problem.evaluate(problem.start))
+        start = problem.to_vector(problem.start)
+        problem.at(start)
         with Held() as held:
             began = time.perf_counter()
-            jax.block_until_ready(problem.evaluate(problem.start))
+            problem.at(start)
             seconds = time.perf_counter() - began
     return {"rows": n, "data_mb": 8 * n * (data.num_inputs + 1) / 2**20, "seconds": seconds, **held.found()}
 

@@ -160,7 +160,7 @@ def training(a: argparse.Namespace, bound: str, train, test, Z) -> dict[str, Any
     # Evaluated once before: what is compiled here need not be in training, and so the two are timed apart.
     began = time.perf_counter()
     problem = Problem(*model.prepare(train))
-    jax.block_until_ready(problem.evaluate(problem.start)[0])
+    problem.at(problem.to_vector(problem.start))
     first = time.perf_counter() - began
     del problem
     refresh = int(bound.partition("@")[2] or 0)

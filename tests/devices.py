@@ -53,7 +53,18 @@ def values(data, X_new):
     return found
 
 
+def trained(data, X_new):
+    """What a few steps lead to, and that one can go on from there."""
+    found = {}
+    for method in ("lbfgs", "adam"):
+        result = tgp.fit(model(data.X, "diagonal"), data, method, steps=3, progress=False)
+        mean = np.asarray(result.model.posterior(data).predict_f(X_new)[0])
+        found[method] = {"objective": result.objective, "again": float(result.model.elbo(data)), "mean": mean.tolist()}
+    return found
+
+
 if __name__ == "__main__":
     X, y = rows()
-    found = {"devices": jax.device_count(), "values": values(tgp.Dataset(X, y), X[:5] + 0.1)}
+    data, X_new = tgp.Dataset(X, y), X[:5] + 0.1
+    found = {"devices": jax.device_count(), "values": values(data, X_new), "trained": trained(data, X_new)}
     json.dump(found, sys.stdout)

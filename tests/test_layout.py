@@ -1,8 +1,10 @@
 """Where rows lie makes no difference but to memory and time."""
 
+import gc
 import json
 import logging
 import re
+import weakref
 
 import jax
 import numpy as np
@@ -28,7 +30,7 @@ def close(actual, desired):
     np.testing.assert_allclose(actual, desired, rtol=1e-10, atol=1e-10 * float(np.max(np.abs(desired))))
 
 
-def test_four_devices_find_what_one_does(alone):
+def test_four_devices_find_what_one_does(alone, data):
     flags = "--xla_force_host_platform_device_count=4"
     (ended,) = processes.run([[processes.ROOT / "tests" / "devices.py"]], XLA_FLAGS=flags)
     assert ended.code == 0, ended.err
@@ -37,6 +39,9 @@ def test_four_devices_find_what_one_does(alone):
     for bound, numbers in alone.items():
         for name, value in numbers.items():
             close(found["values"][bound][name], value)
+    for method, numbers in devices.trained(data, data.X[:5] + 0.1).items():
+        for name, value in numbers.items():
+            np.testing.assert_allclose(found["trained"][method][name], value, rtol=1e-8)
 
 
 @pytest.fixture
@@ -82,6 +87,24 @@ def test_training_on_a_file_is_training_in_memory(mapped, data):
     close(*(result.trace["objective"] for result in results))
     close(*(np.asarray(result.model.Z) for result in results))
     assert results[0].steps == 5
+
+
+def test_programs_do_not_keep_files_and_serve_the_next(mapped, tmp_path, caplog):
+    one = devices.model(mapped.X, "diagonal")
+    value = float(one.elbo(mapped))
+    _, laid = one.prepare(mapped)
+    gone = weakref.ref(laid.kept)
+    laid = None
+    gc.collect()
+    assert gone() is None
+    np.save(tmp_path / "other.npy", np.asarray(mapped.y) + 1.0)
+    other = tgp.Dataset(mapped.X, np.load(tmp_path / "other.npy", mmap_mode="r"))
+    with jax.log_compiles(), caplog.at_level(logging.WARNING, "jax"):
+        assert float(one.elbo(mapped)) == value
+        assert float(one.elbo(other)) < value
+    assert [
+        record for record in caplog.records if "_elbo" in record.getMessage() and "Compiling" in record.getMessage()
+    ] == []
 
 
 def test_a_chunk_is_read_in_order_and_filled_up():

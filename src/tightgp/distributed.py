@@ -8,11 +8,13 @@ objectives are over the rows of all of them, in the order of the processes. What
 import atexit
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.errors import JaxRuntimeError
 
@@ -22,8 +24,15 @@ from tightgp import checks
 ENVIRONMENT = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
 
 
+T = TypeVar("T")
+
+
 class LostProcess(RuntimeError):
-    """Another process died or cannot be reached any more."""
+    """Another process died or cannot be reached any more.
+
+    What this process still has to do it must do at once: at its end it leaves without a farewell to JAX, which would wait
+    for the lost one and then abort, and so with exit code 1.
+    """
 
 
 def start(
@@ -61,6 +70,9 @@ def start(
         raise LostProcess(
             f"process {number} of {count} could not join the others at {address} within {timeout_seconds} s: {said}"
         ) from None
+    devices = Counter(device.process_index for device in jax.devices())
+    if len(set(devices.values())) > 1:
+        raise ValueError(f"every process must have as many devices as the others, but they have {dict(devices)}")
 
 
 def _described(coordinator, num_processes, process_id) -> tuple[str | None, int | None, int | None]:
@@ -105,10 +117,8 @@ def gather(array: np.ndarray) -> np.ndarray:
     array = np.asarray(array)
     if not several():
         return array
-    numbers = counts(len(array))
-    padded = np.zeros((max(numbers), *array.shape[1:]), array.dtype)
-    padded[: len(array)] = array
-    return np.concatenate([part[:count] for part, count in zip(_all(padded), numbers, strict=True)])
+    parts = gather_bytes(np.ascontiguousarray(array).tobytes())
+    return np.concatenate([np.frombuffer(part, array.dtype).reshape(-1, *array.shape[1:]) for part in parts])
 
 
 def gather_bytes(data: bytes) -> list[bytes]:
@@ -128,20 +138,43 @@ def counts(count: int) -> list[int]:
 
 def total(value: np.ndarray | int) -> Any:
     """The sum of a number, or of an array of one shape, over all processes."""
-    return value if not several() else _all(np.asarray(value)).sum(axis=0)
+    return value if not several() else gather(np.asarray(value)[None]).sum(axis=0)
+
+
+def agreed(step: Callable[[], T]) -> T:
+    """``step()``, which concerns this process alone; where it fails in one it fails in all, so that none waits."""
+    if not several():
+        return step()
+    failure, result = None, None
+    try:
+        result = step()
+    except Exception as error:
+        failure = error
+    said = gather_bytes(b"" if failure is None else (str(failure) or type(failure).__name__).encode())
+    if failure is not None:
+        raise failure
+    for number, text in enumerate(said):
+        if text:
+            raise ValueError(f"process {number}: {text.decode()}")
+    return result  # type: ignore[return-value]
 
 
 def rows_at(array: np.ndarray, index: np.ndarray) -> np.ndarray:
     """Rows by their numbers among the rows of all processes."""
     array, index = np.asarray(array), np.asarray(index)
+    numbers = counts(len(array))
+    if index.size and not 0 <= index.min() <= index.max() < sum(numbers):
+        raise ValueError(
+            f"index must hold numbers of rows from 0 to {sum(numbers) - 1}, got {index.min()} .. {index.max()}"
+        )
     if not several():
         return array[index]
-    numbers = counts(len(array))
     first = sum(numbers[: jax.process_index()])
     mine = (index >= first) & (index < first + len(array))
     found = np.zeros((len(index), *array.shape[1:]), array.dtype)
     found[mine] = array[index[mine] - first]
-    return _all(found)[np.searchsorted(np.cumsum(numbers), index, side="right"), np.arange(len(index))]
+    owners = np.searchsorted(np.cumsum(numbers), index, side="right")
+    return gather(found).reshape(len(numbers), *found.shape)[owners, np.arange(len(index))]
 
 
 def check_same(name: str, description: bytes) -> None:
@@ -183,7 +216,8 @@ def at_home(tree: Any) -> Any:
 
     def home(a):
         spread = isinstance(a, jax.Array) and not isinstance(a, jax.core.Tracer) and len(a.sharding.device_set) > 1
-        return a.addressable_data(0) if spread and a.is_fully_replicated else a
+        # Another array, that is bound to no device: it may meet rows on all of them again.
+        return jnp.asarray(np.asarray(a.addressable_data(0))) if spread and a.is_fully_replicated else a
 
     return jax.tree.map(home, tree)
 

@@ -4,7 +4,9 @@ A pass takes them in chunks and adds up what each one says. It does not see wher
 """
 
 import abc
+import itertools
 import math
+import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -53,7 +55,7 @@ class Layout(eqx.Module):
         stacked by chunks, as ``kept`` is."""
 
     @abc.abstractmethod
-    def cotangent(self, stacked) -> "Layout":
+    def cotangent(self, stacked) -> "Layout | None":
         """The derivative in this layout, from the one in its rows as `total` stacked it."""
 
     @abc.abstractmethod
@@ -154,6 +156,8 @@ class HostRows:
         self.leaves, self.structure = jax.tree.flatten(rows)
         self.order = order
         self.count = len(self.leaves[0])
+        self.number = next(_NUMBERS)
+        _HOSTS[self.number] = self
 
     def read(self, number, chunk: int) -> list[np.ndarray]:
         """A chunk of the rows, and which of them are real."""
@@ -165,44 +169,72 @@ class HostRows:
         valid = np.concatenate([np.ones(len(here), dtype), np.zeros(short, dtype)])
         parts = [np.asarray(a[which]) if len(here) else np.asarray(a[:1])[:0] for a in self.leaves]
         fill = [np.broadcast_to(np.asarray(a[:1]), (short, *a.shape[1:])) for a in self.leaves]
-        return [*(np.concatenate(pair) if short else pair[0] for pair in zip(parts, fill, strict=True)), valid]
+        return [*(np.concatenate(pair) for pair in zip(parts, fill, strict=True)), valid]
+
+
+#: Rows that programs read by number: a program outlives its data, and must not keep them.
+_HOSTS: weakref.WeakValueDictionary[int, HostRows] = weakref.WeakValueDictionary()
+_NUMBERS = itertools.count()
+
+
+def _read(host, number, chunk: int) -> list[np.ndarray]:
+    return _HOSTS[int(host)].read(number, chunk)
 
 
 class Mapped(Layout):
     """Rows that stay on the host, where each chunk is read when its turn comes: memory does not grow with them."""
 
-    host: HostRows = eqx.field(static=True)
+    number: Array
+    shapes: tuple[tuple[tuple[int, ...], str], ...] = eqx.field(static=True)
+    structure: Any = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, rows: Any, order: np.ndarray | None) -> "Mapped":
+        """``rows``, to be read in this order."""
+        host = HostRows(rows, order)
+        shapes = tuple((a.shape, a.dtype.str) for a in host.leaves)
+        made = cls(jnp.asarray(host.number), shapes, host.structure)
+        object.__setattr__(made, "kept", host)  # for as long as this object lives, and in no program
+        return made
+
+    @property
+    def host(self) -> HostRows:
+        """The rows themselves."""
+        return _HOSTS[int(self.number)]
 
     @property
     def length(self) -> int:
-        return self.host.count
+        return self.shapes[0][0][0]
 
     @property
     def like(self):
-        return jax.tree.unflatten(self.host.structure, self.host.leaves)
+        return self._tree([jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in self.shapes])
 
     def total(self, body, init, plan, kept=None):
-        host = self.host
-        dtype = host.leaves[0].dtype
-        shapes = [jax.ShapeDtypeStruct((plan.chunk, *a.shape[1:]), a.dtype) for a in host.leaves]
-        shapes.append(jax.ShapeDtypeStruct((plan.chunk,), dtype))
+        shapes = [jax.ShapeDtypeStruct((plan.chunk, *shape[1:]), dtype) for shape, dtype in self.shapes]
+        shapes.append(jax.ShapeDtypeStruct((plan.chunk,), self.shapes[0][1]))
+        host = self.number
 
         def step(total, xs):
             number, kept = xs
-            *leaves, valid = jax.pure_callback(partial(host.read, chunk=plan.chunk), shapes, number)
-            return body(total, (jax.tree.unflatten(host.structure, leaves), valid), kept)
+            *leaves, valid = jax.pure_callback(partial(_read, chunk=plan.chunk), shapes, host, number)
+            return body(total, (self._tree(leaves), valid), kept)
 
         return _scan(step, init, (jnp.arange(plan.chunks), kept), plan)
 
     def cotangent(self, stacked):
-        return self  # it has nothing that could be varied
+        return None  # there is nothing that could be varied
 
     def real(self):
-        return np.arange(self.host.count)
+        return np.arange(self.length)
 
     def sample(self, index):
-        index = index if self.host.order is None else self.host.order[index]
-        return jax.tree.unflatten(self.host.structure, [jnp.asarray(a[index]) for a in self.host.leaves])
+        host = self.host
+        index = index if host.order is None else host.order[index]
+        return self._tree([jnp.asarray(a[index]) for a in host.leaves])
+
+    def _tree(self, leaves: list) -> Any:
+        return jax.tree.unflatten(self.structure, leaves)
 
 
 def of(rows: Any) -> Layout:
@@ -213,19 +245,32 @@ def of(rows: Any) -> Layout:
 
 def lay(rows: Any, order: np.ndarray | None, size: int = 1) -> Layout:
     """Rows in an order, where there is room for them: on the device, on all devices if there are several, or left where
-    they are if they are a file or too many. Blocks of ``size`` rows stay together.
+    they are if they are a file or too many, to be read by one device. Blocks of ``size`` rows stay together.
 
     On devices they are filled up to one of few lengths, because JAX compiles for each.
     """
     leaves = jax.tree.leaves(rows)
     if any(isinstance(a, jax.core.Tracer) for a in leaves):
         return of(in_order(rows, order))
-    count, devices = leaves[0].shape[0], jax.device_count()
-    if devices > 1 and getattr(jax.config, "jax_default_device", None) is None:
+    count, devices, nbytes = leaves[0].shape[0], jax.local_device_count(), sum(a.nbytes for a in leaves)
+    if distributed.several():
+        distributed.agreed(lambda: _check_room(nbytes))
         return spread(in_order(rows, order), max(distributed.counts(count)), size)
-    if any(map(is_mapped, leaves)) or sum(a.nbytes for a in leaves) > room():
-        return Mapped(HostRows(jax.tree.map(np.asarray, rows), order))
+    one = devices == 1 or getattr(jax.config, "jax_default_device", None) is not None
+    if any(map(is_mapped, leaves)) or nbytes > room() * (1 if one else devices):
+        return Mapped.of(jax.tree.map(np.asarray, rows), order)
+    if not one:
+        return spread(in_order(rows, order), count, size)
     return Resident(*jax.tree.map(jnp.asarray, filled(in_order(rows, order), rounded_up(count, _FILL_SHARE))))
+
+
+def _check_room(nbytes: int) -> None:
+    most = room() * jax.local_device_count()
+    if nbytes > most:
+        raise ValueError(
+            f"process {jax.process_index()} has {nbytes / 1e9:.3g} GB of rows, and its devices room for "
+            f"{most / 1e9:.3g} GB; use more processes, each with fewer rows"
+        )
 
 
 def in_order(rows: Any, order: np.ndarray | None) -> Any:

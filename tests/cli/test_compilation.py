@@ -69,6 +69,10 @@ def test_without_a_name_the_folder_is_in_the_cache(tmp_path, monkeypatch):
 
 
 def test_what_was_not_used_for_longest_goes_first(tmp_path):
+    (tmp_path / "mine").mkdir()
+    for name in ("thesis.tex", "mine/old-cache"):  # what is not JAX's own is left alone
+        (tmp_path / name).write_bytes(bytes(1000))
+        os.utime(tmp_path / name, (0, 0))
     for i in range(8):
         path = tmp_path / f"program{i}-cache"
         path.write_bytes(bytes(100))
@@ -77,7 +81,9 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path):
     kept.shrink(800)
     assert (kept.entries, kept.size) == (8, 800)
     kept.shrink(799)
-    left = {path.name for path in tmp_path.iterdir()}
+    left = {path.name for path in tmp_path.rglob("*")} - {"mine", "old-cache", "thesis.tex"}
+    assert (tmp_path / "thesis.tex").exists()
+    assert (tmp_path / "mine" / "old-cache").exists()
     assert left == {f"program{i}-cache" for i in range(8) if (3 * i) % 8 >= 3}
     assert kept.size <= 0.75 * 799
 

@@ -32,6 +32,8 @@ class Kept:
         """What environment and disk allow; the folder is made where it is not there."""
         if os.environ.get("TIGHTGP_COMPILATION_CACHE") == "0":
             return cls(None, False, "TIGHTGP_COMPILATION_CACHE=0")
+        if os.environ.get("JAX_ENABLE_COMPILATION_CACHE", "").lower() in ("0", "false"):
+            return cls(None, False, "JAX_ENABLE_COMPILATION_CACHE is off")
         try:
             folder = _folder()
             folder.mkdir(parents=True, exist_ok=True)
@@ -52,7 +54,7 @@ class Kept:
         return sum(stat.st_size for _, stat in self._files())
 
     def shrink(self, most: int = MOST_BYTES) -> None:
-        """Remove what was not used for longest, where all is too large."""
+        """Remove the programs that were not used for longest, where all are too large."""
         files = sorted(self._files(), key=lambda pair: max(pair[1].st_atime, pair[1].st_mtime))
         total = sum(stat.st_size for _, stat in files)
         if total <= most:
@@ -66,21 +68,24 @@ class Kept:
 
     def _files(self) -> list[tuple[Path, os.stat_result]]:
         found = []
-        for path in () if self.folder is None else self.folder.rglob("*"):
+        for path in () if self.folder is None else self.folder.iterdir():
             with suppress(OSError):  # another process may just have removed it
-                if path.is_file():
+                if path.name.endswith(("-cache", "-atime")) and path.is_file():
                     found.append((path, path.stat()))
         return found
 
 
 def switch_on() -> None:
     """Let JAX keep what it compiles, from now on; what a user's environment says of the details stays."""
+    if "://" in os.environ.get("JAX_COMPILATION_CACHE_DIR", ""):
+        return  # no folder of this machine: JAX knows what to do
     kept = Kept.now()
     jax.config.update("jax_compilation_cache_dir", str(kept.folder) if kept.on else None)
     jax.config.update("jax_enable_compilation_cache", kept.on)
     if not kept.on:
         return
-    kept.shrink()
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        kept.shrink()  # a folder that the user named may be others' too
     warnings.filterwarnings("ignore", UNREADABLE)
     # Most programs are small and take tens of milliseconds each, but there are many.
     for name in ("jax_persistent_cache_min_compile_time_secs", "jax_persistent_cache_min_entry_size_bytes"):

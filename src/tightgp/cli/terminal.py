@@ -152,6 +152,8 @@ def described(error: Exception) -> tuple[str, int]:
         return str(error), error.code
     if isinstance(error, distributed.LostProcess):
         lost = str(error).split("; ")[0]  # what follows is said to those who call `fit`
+        if "could not join" in lost:
+            return lost, LOST
         return f"{lost}; start all of them again, with --resume to go on from where training stood", LOST
     if isinstance(error, NumericalError):
         return str(error), NUMERICAL

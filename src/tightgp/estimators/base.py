@@ -62,7 +62,7 @@ class SparseGP(BaseEstimator):
         if not distributed.several():
             X, y, encoding = self._checked_inputs(X, y, Encoding.of, **how)
         else:
-            X, y, _ = several.agreed(lambda: self._checked_inputs(X, y, lambda _: None, **how))
+            X, y, _ = distributed.agreed(lambda: self._checked_inputs(X, y, lambda _: None, **how))
             names = [str(name) for name in X.columns] if _is_frame(X) else [f"x{i}" for i in range(X.shape[1])]
             several.check_alike(names, len(X))
             encoding = Encoding.of(X, several.whole_column)

@@ -107,7 +107,7 @@ class Collapsed(Recipe):
 
     def evidence(self, result, data):
         model = result.model
-        if not model.bound.is_bound:
+        if not model.bound.is_bound or model.precision != "full":
             bracket = model.evidence_bracket(data)
             return bracket.lower, bracket
         bound = _without_prior(result)

@@ -1,6 +1,5 @@
 """Regression with Gaussian noise."""
 
-import warnings
 from functools import partial
 
 import numpy as np
@@ -137,7 +136,8 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
         kernel, noise = begin(self.kernel, encoding.feature_names, features, data.targets, settings.seed)
         num_data = several.total(data.num_data)
         plan = choice.for_regression(settings, num_data)
-        keep = self._keeps_rows()
+        self.by_several_ = distributed.several()
+        keep = self.neighbours > 0 and not self.by_several_
         if plan.method == "collapsed":
             bound = self.bound or ("diagonal" if distributed.several() else "block")
             recipe: Recipe = Collapsed(kernel, bound, plan, noise, keep, self.precision)
@@ -148,19 +148,11 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
         self._train(recipe, data, encoding, settings)
         if keep:
             self.training_ += f" Predictions also use the {min(self.neighbours, num_data)} nearest training rows."
+        elif self.neighbours:
+            self.training_ += " Predictions use the inducing points alone: several processes keep no training rows."
         self.target_mean_, self.target_scale_ = _plain(mean), _plain(scale)
         self.noise_variance_ = _plain(np.asarray(self.posterior_.noise_variance) * scale**2)
         return self
-
-    def _keeps_rows(self) -> bool:
-        if self.neighbours and distributed.several():
-            self.neighbours = 0
-            warnings.warn(
-                "several processes keep no training rows, so that predictions use the inducing points alone",
-                UserWarning,
-                stacklevel=3,
-            )
-        return self.neighbours > 0
 
     def predict(self, X, return_std=False, return_cov=False, include_noise=True):
         """Mean of a target at each row (n,) or (n, P); and if wanted its standard deviation, and the joint covariance.
@@ -220,6 +212,8 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
     def _near(self, jointly: np.ndarray | None = None) -> int | None:
         """How many neighbours of each row a prediction uses, also of some rows together; None predicts without."""
         checks.seed("neighbours", self.neighbours)
+        if getattr(self, "by_several_", False):
+            return None
         if self.neighbours and self.posterior_.training is None:
             raise ValueError(
                 f"neighbours={self.neighbours} needs the training rows, which this model was fitted or saved without; "

@@ -4,8 +4,6 @@ Each function is called by every process, and is next to nothing where there is 
 """
 
 import json
-from collections.abc import Callable
-from typing import TypeVar
 
 import jax
 import numpy as np
@@ -13,26 +11,7 @@ import numpy as np
 from tightgp import distributed
 from tightgp.cells import kind_of, numbers, ticks, words
 
-T = TypeVar("T")
 _CALLED = {"category": "text", "number": "numbers", "time": "dates", "duration": "durations"}
-
-
-def agreed(step: Callable[[], T]) -> T:
-    """``step()``, which concerns this process alone; where it fails in one it fails in all, so that none waits."""
-    if not distributed.several():
-        return step()
-    failure, result = None, None
-    try:
-        result = step()
-    except Exception as error:
-        failure = error
-    said = distributed.gather_bytes(b"" if failure is None else (str(failure) or type(failure).__name__).encode())
-    if failure is not None:
-        raise failure
-    for number, text in enumerate(said):
-        if text:
-            raise ValueError(f"process {number}: {text.decode()}")
-    return result  # type: ignore[return-value]
 
 
 def total(count: int) -> int:
@@ -57,7 +36,8 @@ def check_alike(names: list[str], rows: int) -> None:
 
 def whole_column(name: str, cells):
     """The cells of a column that all processes have, as the encoding takes them; their kinds must be one."""
-    kinds = [text.decode() for text in distributed.gather_bytes(agreed(lambda: kind_of(name, cells)).encode())]
+    mine = distributed.agreed(lambda: kind_of(name, cells))
+    kinds = [text.decode() for text in distributed.gather_bytes(mine.encode())]
     known = [(number, kind) for number, kind in enumerate(kinds) if kind != "empty"]
     if not known:
         return np.full(total(len(cells)), np.nan)
@@ -68,14 +48,14 @@ def whole_column(name: str, cells):
             "make it one kind in all of them"
         )
     if kind == "number":
-        return distributed.gather(agreed(lambda: numbers(name, cells)))
+        return distributed.gather(distributed.agreed(lambda: numbers(name, cells)))
     return _whole_words(name, cells) if kind == "category" else _whole_ticks(name, cells, kind)
 
 
 def _whole_ticks(name: str, cells, kind: str):
     import pandas as pd
 
-    values, gone = agreed(lambda: ticks(name, cells, kind))
+    values, gone = distributed.agreed(lambda: ticks(name, cells, kind))
     values, gone = distributed.gather(values), distributed.gather(gone)
     return pd.Series(values.astype("m8[us]" if kind == "duration" else "M8[us]")).mask(gone)
 
@@ -84,7 +64,7 @@ def _whole_words(name: str, cells):
     """Texts are sent once each, and then numbers in their stead."""
     import pandas as pd
 
-    codes, texts = agreed(lambda: words(name, cells))
+    codes, texts = distributed.agreed(lambda: words(name, cells))
     vocabularies = [json.loads(text) for text in distributed.gather_bytes(json.dumps(texts).encode())]
     sizes = np.cumsum([0, *(len(one) for one in vocabularies)])
     place = np.where(codes < 0, -1, codes + sizes[jax.process_index()])

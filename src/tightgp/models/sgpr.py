@@ -111,15 +111,15 @@ class SGPR(Partitioned):
 
     def upper_bound(self, data: Dataset) -> Float[Array, ""]:
         """An upper bound on the log evidence (maths 9.1), at the cost of one more data pass."""
-        model, laid = self._with_bound(conditionals.STANDARD).prepare(data)
+        model, laid = self._changed(conditionals.STANDARD, self.precision).prepare(data)
         return check_finite(distributed.together(_upper_bound, model, laid), model, laid)
 
     def evidence_bracket(self, data: Dataset) -> EvidenceBracket:
         """Lower and upper bound on the log evidence: is M large enough? (maths §9)
 
-        Under Power EP the lower bound is the diagonal one.
+        Under Power EP the lower bound is the diagonal one. Both are in full precision.
         """
-        model = self if self.bound.is_bound else self._with_bound(conditionals.DIAGONAL)
+        model = self._changed(self.bound if self.bound.is_bound else conditionals.DIAGONAL, "full")
         return EvidenceBracket(
             float(model.elbo(data)), float(self.upper_bound(data)), sum(distributed.counts(data.num_data))
         )
@@ -147,24 +147,24 @@ class SGPR(Partitioned):
         return model, layout.lay(rows, order, model.bound.size)
 
     def _arrange(self, data: Dataset) -> tuple["SGPR", Rows, np.ndarray | None]:
-        model, order = self, None
-        if isinstance(data, Dataset):
-            self._check(data)
-            bound, order = partition.arrange(self.bound, (self.kernel,), data.X)
-            model = self if bound is self.bound else self._with_bound(bound)
-        rows = to_rows(data, self._noise_variance, self.Z.dtype)
-        check_mean(self.mean, rows.X, data.num_outputs)
-        return model, rows, order
-
-    def _check(self, data):
-        m, d = self.Z.shape
-        if data.num_inputs != d:
-            raise ValueError(f"X has {data.num_inputs} column(s) but Z has {d}; both must be the model's inputs")
-        if m > (count := sum(distributed.counts(data.num_data))):
+        rows = distributed.agreed(lambda: self._checked(data))
+        m, count = self.Z.shape[0], sum(distributed.counts(data.num_data))
+        if m > count:
             raise ValueError(f"Z has {m} rows but X only {count}; use at most {count} inducing points, or ExactGP")
+        bound, order = partition.arrange(self.bound, (self.kernel,), data.X)
+        return self if bound is self.bound else self._changed(bound, self.precision), rows, order
 
-    def _with_bound(self, bound):
-        return SGPR(self.kernel, self._Z, self._noise_variance, bound, self.mean, self.jitter, self.precision)
+    def _checked(self, data) -> Rows:
+        rows = to_rows(data, self._noise_variance, self.Z.dtype)
+        if data.num_inputs != self.Z.shape[1]:
+            raise ValueError(
+                f"X has {data.num_inputs} column(s) but Z has {self.Z.shape[1]}; both must be the model's inputs"
+            )
+        check_mean(self.mean, rows.X, data.num_outputs)
+        return rows
+
+    def _changed(self, bound: Conditional, precision: str) -> "SGPR":
+        return SGPR(self.kernel, self._Z, self._noise_variance, bound, self.mean, self.jitter, precision)
 
     @property
     def _short(self) -> str | None:

@@ -136,12 +136,12 @@ def _sum_of_rows(data: Dataset) -> int:
     """What tells rows from others, whichever process has which of them: a sum of a number for each."""
     columns = [data.X, data.targets] + ([] if data.noise_variance is None else [data.noise_variance])
     weights = np.random.default_rng(0).integers(1 << 63, size=sum(a[:1].size for a in columns), dtype=np.uint64) | 1
-    total = np.zeros((), np.uint64)
+    total = np.zeros(1, np.uint64)  # of arrays sums may wrap round
     for i in range(0, data.num_data, _PART_ROWS):
         part = np.concatenate([np.asarray(a[i : i + _PART_ROWS]).reshape(-1, a[:1].size) for a in columns], axis=1)
         mixed = (np.ascontiguousarray(part, np.float64).view(np.uint64) * weights).sum(axis=1, dtype=np.uint64)
-        total = total + ((mixed ^ (mixed >> np.uint64(29))) * weights[0]).sum(dtype=np.uint64)
-    return int(distributed.total(total))
+        total = total + ((mixed ^ (mixed >> np.uint64(29))) * weights[0]).sum(keepdims=True, dtype=np.uint64)
+    return int(distributed.total(total)[0])
 
 
 def _absorb(whole, array) -> None:

@@ -37,10 +37,6 @@ class Problem:
         """The model at ``point``."""
         return eqx.combine(self.fixed, point)  # what is no array comes from the first: a program's may be another fit's
 
-    def evaluate(self, point):
-        """Value, gradient, scalars to follow, and whether all is finite."""
-        return _evaluate(point, self.fixed, self.rows)
-
     def at(self, x: np.ndarray) -> Evaluation:
         """The objective where `to_vector` gives ``x``; for an optimiser on the host, at as little cost as can be."""
         names = _program(self._outline)[1]
@@ -132,10 +128,6 @@ def evaluate(point, fixed, rows):
     leaves = jax.tree.leaves(gradient)
     norm = jnp.sqrt(sum((jnp.sum(g * g) for g in leaves), jnp.zeros((), value.dtype)))
     return value, gradient, {"gradient_norm": norm, **followed}, jnp.isfinite(value) & jnp.isfinite(norm)
-
-
-#: Compiled once for each structure of model and shape of data, whatever the number of fits.
-_evaluate = eqx.filter_jit(evaluate)
 
 
 @eqx.filter_jit

@@ -29,13 +29,24 @@ class Shared(Problem):
             return distributed.together(super().at, x)
 
     def follow(self) -> bool:
-        """Evaluate what the first process asks for, until it is done; and whether it came to a result."""
+        """Evaluate what the first process asks for, until it is done; and whether it came to a result.
+
+        What fails here has failed in the first process too, which is heard out: it may be waiting for an answer.
+        """
+        failure: Exception | None = None
         with _uninterrupted():
             while True:
                 word, x = distributed.heard((np.asarray(0), self.to_vector(self.start)))
                 if int(word) != _EVALUATE:
+                    if failure is not None and int(word) != _DONE:
+                        raise failure
                     return int(word) == _DONE
-                distributed.together(super().at, x)
+                try:
+                    distributed.together(super().at, x)
+                except distributed.LostProcess:
+                    raise
+                except Exception as error:
+                    failure = error
 
     def dismiss(self, done: bool) -> None:
         """Let the others go."""
