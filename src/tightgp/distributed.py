@@ -30,8 +30,8 @@ T = TypeVar("T")
 class LostProcess(RuntimeError):
     """Another process died or cannot be reached any more.
 
-    What this process still has to do it must do at once: at its end it leaves without a farewell to JAX, which would wait
-    for the lost one and then abort, and so with exit code 1.
+    What this process still has to do it must do itself: at its end it leaves with exit code 1 and without a farewell to
+    JAX, which would wait for the lost one and then abort.
     """
 
 
