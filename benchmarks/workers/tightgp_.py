@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import tightgp as tgp
 from benchmarks.workers import common
@@ -32,7 +33,8 @@ def _problem(X, y, m: int, bound: str, precision: str = "full") -> Problem:
 def collapsed(n: int, d: int, m: int, bound: str, budget: float, precision: str = "full") -> dict:
     problem = _problem(*common.regression(n, d), m, bound, precision)
     start = jnp.asarray(problem.to_vector(problem.start))
-    answer = common.timed(lambda: jax.block_until_ready(problem.launch(start)), budget)
+    with threadpool_limits(1, "blas"):  # as in `fit`
+        answer = common.timed(lambda: jax.block_until_ready(problem.launch(start)), budget)
     return {**answer, "objective": problem.at(start).value}
 
 
@@ -64,7 +66,8 @@ def svgp(batch: int, d: int, m: int, dtype: str, bound: str, budget: float) -> d
         return jax.lax.scan(lambda s, _: (stepping.step(s, fixed, rows, settings).state, None), state, None, STEPS)[0]
 
     state = stepping.begin(problem.start, settings)
-    return common.timed(lambda: jax.block_until_ready(steps(state, problem.fixed, problem.rows)), budget, STEPS)
+    with threadpool_limits(1, "blas"):  # as in `fit`
+        return common.timed(lambda: jax.block_until_ready(steps(state, problem.fixed, problem.rows)), budget, STEPS)
 
 
 def fit(n: int, d: int, m: int, bound: str, budget: float) -> dict:
