@@ -285,7 +285,7 @@ def test_fields_that_older_files_lack_have_their_defaults():
     tensors = {}
     node = structure.encode(tgp.SGPR(tgp.kernels.Matern32(), np.zeros((1, 1))), tensors)
     assert node["fields"].pop("precision") == "full"
-    assert structure.decode(node, tensors).precision == "full"
+    assert structure.decode(node, dict(tensors)).precision == "full"
     node["fields"].pop("jitter")
     with pytest.raises(structure.StructureError, match=r"does not have the fields of a models\.SGPR"):
         structure.decode(node, tensors)
