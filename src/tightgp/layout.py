@@ -237,6 +237,11 @@ class Mapped(Layout):
         return jax.tree.unflatten(self.structure, leaves)
 
 
+def laid(rows: Any) -> Layout:
+    """``rows``, which may lie somewhere already."""
+    return rows if isinstance(rows, Layout) else of(rows)
+
+
 def of(rows: Any) -> Layout:
     """Rows as they are, on one device."""
     first = jax.tree.leaves(rows)[0]

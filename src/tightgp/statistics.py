@@ -129,7 +129,7 @@ def collect(
     ``chunk`` rows are in memory at a time; None chooses, and keeps whitened rows for the gradient if they fit.
     ``short`` is the dtype of the N×M kernel values and of the products with them, where it is not that of all else.
     """
-    laid = rows if isinstance(rows, Layout) else layout.of(rows)
+    laid = layout.laid(rows)
     structure = fitted(structure, laid.length)
     factor = linalg.factorise(process.kernel(process.Z), jitter)
     itemsize = jnp.dtype(short or process.Z.dtype).itemsize

@@ -175,17 +175,19 @@ class SGPR(Partitioned):
         value, diagnostics = _elbo(self, rows, None)
         return value + parameters.log_prior(self), diagnostics
 
-    def random_start(self, key, rows: Layout) -> "SGPR":
+    def random_start(self, key, rows: Rows | Layout) -> "SGPR":
         key_z, key_rest = jax.random.split(key)
         model = parameters.perturbed(self, key_rest)
         if self._Z.frozen:
             return model
-        real = rows.real()
+        laid = layout.laid(rows)
+        real = laid.real()
         chosen = np.asarray(jax.random.choice(key_z, len(real), (self.Z.shape[0],), replace=False))
-        return eqx.tree_at(lambda m: m._Z.raw, model, rows.sample(real[chosen]).X)
+        return eqx.tree_at(lambda m: m._Z.raw, model, laid.sample(real[chosen]).X)
 
-    def explain(self, rows: Layout) -> str:
-        return diagnosis.explain(self, rows.sample(rows.real()[:_EXPLAINED]), self.kernel, self.Z, "Kuu")
+    def explain(self, rows: Rows | Layout) -> str:
+        laid = layout.laid(rows)
+        return diagnosis.explain(self, laid.sample(laid.real()[:_EXPLAINED]), self.kernel, self.Z, "Kuu")
 
     def _title(self) -> str:
         name = f"bound {self.bound.name}" if self.bound.is_bound else f"{self.bound.name} (no bound)"
