@@ -15,10 +15,11 @@ def test_public_names_exist_and_are_few():
     assert all(hasattr(tgp, name) for name in tgp.__all__)
 
 
-def run(code, **env):
+def run(code, where=None, **env):
     import os
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **env})
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env}, cwd=where)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -40,7 +41,7 @@ print(result.model.Z.dtype, np.isfinite(result.objective))
     assert run(code, TIGHTGP_X64="0") == "float32 True"
 
 
-def test_the_readmes_python_runs():
+def test_the_readmes_python_runs(tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
     assert len(blocks) >= 2
-    run("\n".join(blocks))  # each goes on from those before it
+    run("\n".join(blocks), tmp_path)  # each goes on from those before it, and one leaves a file
