@@ -5,7 +5,7 @@ PEERS := .venv-peers
 GPJAX := .venv-gpjax
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format peers snelson poisson nybikes kin40k million bench bench-quick bench-gpboost bench-blocks neighbours parity clean
+.PHONY: help demo test lint format peers snelson poisson nybikes kin40k million bench bench-quick bench-gpboost bench-blocks bench-precision neighbours parity clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -61,6 +61,9 @@ bench-gpboost: $(VENV)/.ready $(PEERS)/.ready ## Blocks and neighbours against G
 
 bench-blocks: $(VENV)/.ready ## What blocks of neighbours cost, as a ratio to the diagonal bound
 	$(BIN)/python -m benchmarks.blocks
+
+bench-precision: $(VENV)/.ready ## How far mixed precision is off, over a sweep of conditioning
+	$(BIN)/python -m benchmarks.precision
 
 neighbours: $(VENV)/.ready ## What each step nearer to the exact GP is worth, on 4000 rows of every set (needs TIGHTGP_DATA; an hour)
 	$(BIN)/python -m experiments.neighbours --rows 4000 --test-rows 2000 --inducing 128 --steps 150

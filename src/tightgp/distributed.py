@@ -22,8 +22,6 @@ from tightgp import checks
 
 #: Where the first process can be reached, how many there are, and which one this is; what JAX itself calls them.
 ENVIRONMENT = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
-
-
 T = TypeVar("T")
 
 
@@ -136,9 +134,9 @@ def counts(count: int) -> list[int]:
     return [count] if not several() else _all(np.asarray(count)).tolist()
 
 
-def total(value: np.ndarray | int) -> Any:
-    """The sum of a number, or of an array of one shape, over all processes."""
-    return value if not several() else gather(np.asarray(value)[None]).sum(axis=0)
+def total_count(count: int) -> int:
+    """How many rows all processes have, of which this one has ``count``."""
+    return sum(counts(count))
 
 
 def agreed(step: Callable[[], T]) -> T:
@@ -148,6 +146,8 @@ def agreed(step: Callable[[], T]) -> T:
     failure, result = None, None
     try:
         result = step()
+    except LostProcess:
+        raise
     except Exception as error:
         failure = error
     said = gather_bytes(b"" if failure is None else (str(failure) or type(failure).__name__).encode())
@@ -239,7 +239,7 @@ def partners() -> Iterator[None]:
         if not several() or not _is_loss(str(error)):
             raise
         # JAX would wait at the exit for the one that is gone, and then abort.
-        atexit.register(_leave)
+        atexit.register(leave, 1)
         raise LostProcess(
             f"process {jax.process_index()} of {jax.process_count()} lost another one, which died or cannot be reached "
             f"({str(error).splitlines()[0][:200]})"
@@ -250,7 +250,8 @@ def _is_loss(said: str) -> bool:
     return any(word in said for word in ("Gloo", "NCCL", "coordination", "heartbeat", "Connection", "UNAVAILABLE"))
 
 
-def _leave() -> None:
+def leave(code: int) -> None:
+    """End this process at once: at an ordinary end JAX would wait for the one that is gone."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(1)
+    os._exit(code)

@@ -126,7 +126,7 @@ def reported(command: Callable) -> Callable:
         except KeyboardInterrupt:
             _say("interrupted")
             if distributed.several():
-                _leave(INTERRUPTED)
+                distributed.leave(INTERRUPTED)
             raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
             said, code = described(error)
@@ -136,7 +136,7 @@ def reported(command: Callable) -> Callable:
             if said:
                 _say(said)
             if code == LOST:
-                _leave(code)
+                distributed.leave(code)
             raise typer.Exit(code) from None
 
     return run
@@ -169,10 +169,3 @@ def described(error: Exception) -> tuple[str, int]:
 
 def _say(said: str) -> None:
     print("error: " + " ".join(said.split()), file=sys.stderr)
-
-
-def _leave(code: int) -> None:
-    """End at once: at an ordinary exit JAX would wait for the process that is gone."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)

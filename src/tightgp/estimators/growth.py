@@ -54,7 +54,7 @@ def grow(recipe: Recipe, data: Dataset, settings: Settings) -> Grown:
     those rows that the old ones explain least.
     """
     began = time.perf_counter()
-    num_data = several.total(data.num_data)
+    num_data = distributed.total_count(data.num_data)
     rows = _candidates(np.asarray(data.X), settings.n_inducing or settings.max_inducing, settings.seed)
     sizes, limit = _sizes(settings, len(rows))
     path: list[dict[str, Any]] = []
@@ -83,7 +83,7 @@ def grow(recipe: Recipe, data: Dataset, settings: Settings) -> Grown:
 
 def _candidates(X: np.ndarray, wanted: int, seed: int) -> np.ndarray:
     """Different rows of all processes to choose from; of many rows a random part is looked at."""
-    most, count = max(wanted, _CANDIDATES), several.total(len(X))
+    most, count = max(wanted, _CANDIDATES), distributed.total_count(len(X))
     if count > most:
         X = distributed.rows_at(X, np.sort(np.random.default_rng(seed).choice(count, most, replace=False)))
     else:

@@ -11,7 +11,6 @@ import numpy as np
 from tightgp import distributed
 from tightgp.conditionals import Conditional
 from tightgp.data import Dataset
-from tightgp.estimators import several
 from tightgp.estimators.choice import Plan
 from tightgp.estimators.settings import Settings
 from tightgp.evidence import EvidenceBracket
@@ -111,7 +110,7 @@ class Collapsed(Recipe):
             bracket = model.evidence_bracket(data)
             return bracket.lower, bracket
         bound = _without_prior(result)
-        return bound, EvidenceBracket(bound, float(model.upper_bound(data)), several.total(data.num_data))
+        return bound, EvidenceBracket(bound, float(model.upper_bound(data)), distributed.total_count(data.num_data))
 
     def posterior(self, model, data):
         posterior = model.posterior(data)
@@ -127,15 +126,19 @@ class Collapsed(Recipe):
 
 def _single_scales(posterior: Posterior, data: Dataset) -> np.ndarray:
     """v of each row by itself, ``1/(1 + d/σ²)``."""
-    return 1 / (1 + np.asarray(posterior.residual_variance(data.X)) / np.asarray(posterior.noise_variance))
+    return 1 / (1 + _left(posterior, data))
+
+
+def _left(posterior: Posterior, data: Dataset) -> np.ndarray:
+    """What the inducing points leave of each row's prior variance, in units of the noise."""
+    return np.asarray(posterior.residual_variance(data.X)) / np.asarray(posterior.noise_variance)
 
 
 def _scales_together(posterior: Posterior, bound: Conditional, data: Dataset) -> np.ndarray | None:
     """v of each row of all processes by itself, from what each knows of its own."""
     if not bound.is_bound:
         return None
-    left = np.asarray(posterior.residual_variance(data.X)) / np.asarray(posterior.noise_variance)
-    left = distributed.gather(left)
+    left = distributed.gather(_left(posterior, data))
     if bound.size == 1:
         left = bound.curvature * (np.full(len(left), left.mean()) if bound.pooled else left)
     return 1 / (1 + left)

@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 
 from tightgp import checks, distributed, local
 from tightgp.data import Dataset
-from tightgp.estimators import choice, several
+from tightgp.estimators import choice
 from tightgp.estimators.base import SparseGP, ask, ends_of, levels_of, targets_like
 from tightgp.estimators.recipes import Collapsed, Recipe, Variational
 from tightgp.estimators.settings import seed_of
@@ -134,7 +134,7 @@ class SparseGPRegressor(RegressorMixin, SparseGP):
         mean, scale = _standard(y)
         data = Dataset(features, (y - mean) / scale)
         kernel, noise = begin(self.kernel, encoding.feature_names, features, data.targets, settings.seed)
-        num_data = several.total(data.num_data)
+        num_data = distributed.total_count(data.num_data)
         plan = choice.for_regression(settings, num_data)
         self.by_several_ = distributed.several()
         keep = self.neighbours > 0 and not self.by_several_

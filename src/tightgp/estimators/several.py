@@ -14,11 +14,6 @@ from tightgp.cells import kind_of, numbers, ticks, words
 _CALLED = {"category": "text", "number": "numbers", "time": "dates", "duration": "durations"}
 
 
-def total(count: int) -> int:
-    """How many rows all processes have, of which this one has ``count``."""
-    return sum(distributed.counts(count))
-
-
 def of_the_first(rows: np.ndarray) -> np.ndarray:
     """The first process's rows of floats: machines that are not alike may round otherwise."""
     if not distributed.several():
@@ -40,7 +35,7 @@ def whole_column(name: str, cells):
     kinds = [text.decode() for text in distributed.gather_bytes(mine.encode())]
     known = [(number, kind) for number, kind in enumerate(kinds) if kind != "empty"]
     if not known:
-        return np.full(total(len(cells)), np.nan)
+        return np.full(distributed.total_count(len(cells)), np.nan)
     (one, kind), (other, another) = known[0], next((pair for pair in known if pair[1] != known[0][1]), known[0])
     if kind != another:
         raise ValueError(

@@ -34,7 +34,7 @@ def begin(kernel, names: tuple[str, ...], X: np.ndarray, targets: np.ndarray, se
         return first, NOISE
     lengths, noises = np.array(list(itertools.product(_LENGTHS, _NOISES))).T
     lengths = lengths * float(first.length_scales(len(names))[0])
-    count = several.total(len(X))
+    count = distributed.total_count(len(X))
     size = 2 ** (min(count, _ROWS).bit_length() - 1)  # JAX compiles for each size, so let there be few
     chosen = np.random.default_rng(seed).choice(count, size, replace=False)
     X, y = distributed.rows_at(X, chosen), distributed.rows_at(targets, chosen)

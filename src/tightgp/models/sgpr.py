@@ -121,7 +121,7 @@ class SGPR(Partitioned):
         """
         model = self._changed(self.bound if self.bound.is_bound else conditionals.DIAGONAL, "full")
         return EvidenceBracket(
-            float(model.elbo(data)), float(self.upper_bound(data)), sum(distributed.counts(data.num_data))
+            float(model.elbo(data)), float(self.upper_bound(data)), distributed.total_count(data.num_data)
         )
 
     def posterior(self, data: Dataset) -> Posterior:
@@ -148,7 +148,7 @@ class SGPR(Partitioned):
 
     def _arrange(self, data: Dataset) -> tuple["SGPR", Rows, np.ndarray | None]:
         rows = distributed.agreed(lambda: self._checked(data))
-        m, count = self.Z.shape[0], sum(distributed.counts(data.num_data))
+        m, count = self.Z.shape[0], distributed.total_count(data.num_data)
         if m > count:
             raise ValueError(f"Z has {m} rows but X only {count}; use at most {count} inducing points, or ExactGP")
         bound, order = partition.arrange(self.bound, (self.kernel,), data.X)

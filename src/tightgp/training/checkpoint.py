@@ -141,7 +141,7 @@ def _sum_of_rows(data: Dataset) -> int:
         part = np.concatenate([np.asarray(a[i : i + _PART_ROWS]).reshape(-1, a[:1].size) for a in columns], axis=1)
         mixed = (np.ascontiguousarray(part, np.float64).view(np.uint64) * weights).sum(axis=1, dtype=np.uint64)
         total = total + ((mixed ^ (mixed >> np.uint64(29))) * weights[0]).sum(keepdims=True, dtype=np.uint64)
-    return int(distributed.total(total)[0])
+    return int(distributed.gather(total).sum(dtype=np.uint64))
 
 
 def _absorb(whole, array) -> None:
