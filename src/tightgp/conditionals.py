@@ -183,11 +183,14 @@ class Conditional:
         if not self.is_bound:
             raise ValueError(f"{self.name} has no q(f|u) and so no V; use a bound such as 'diagonal'")
         if self.size == 1:
-            r = mean_excess * jnp.ones(len(A), A.dtype) if self.pooled else self.residuals(A, k)[0]
-            return (1 / (1 + self.curvature * r))[:, None, None]
+            return self.scales(self.residuals(A, k)[0], mean_excess)[:, None, None]
         R, _ = self.residuals(A, k)
         W = self.root(R)
         return jnp.einsum("bki,bkj->bij", W, W)
+
+    def scales(self, r: Float[Array, " n"], mean_excess: Float[Array, ""]) -> Float[Array, " n"]:
+        """The optimal v of rows by themselves, from what is left of their prior variances."""
+        return 1 / (1 + self.curvature * (jnp.full_like(r, mean_excess) if self.pooled else r))
 
 
 STANDARD = Conditional("standard")

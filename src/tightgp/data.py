@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from tightgp import checks
+from tightgp.spread import Spread
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -16,6 +18,8 @@ class Dataset:
 
     With ``missing=True`` a NaN in ``y`` is an output that was not seen in its row (for SVGP).
     A known variance adds to the model's own: row i has noise ``noise_variance[i] + model.noise_variance``.
+    ``input_variance`` says how uncertain inputs are: the true ones are Gaussian about ``X`` with these variances, one
+    number, (D,) one for each column, or (N, D); zero where an input is known.
     Arrays are checked once and not copied: do not change them afterwards.
 
     >>> data = Dataset([[0.0], [1.0]], [0.3, 0.7])
@@ -27,6 +31,7 @@ class Dataset:
     y: Any
     noise_variance: Any = None
     missing: bool = False
+    input_variance: Any = None
 
     def __post_init__(self):
         X = checks.matrix("X", self.X)
@@ -50,6 +55,35 @@ class Dataset:
                 raise ValueError(f"noise_variance must have shape ({X.shape[0]},), one a row of X, got {noise.shape}")
             checks.same_dtype("noise_variance", noise, "X", X)
             object.__setattr__(self, "noise_variance", noise)
+        if self.input_variance is not None:
+            variance = checks.not_negative("input_variance", self.input_variance, X.dtype)
+            if variance.shape not in ((), X.shape[1:], X.shape):
+                raise ValueError(
+                    f"input_variance must be one number, or have shape {X.shape[1:]} (one a column of X) or {X.shape}; "
+                    f"got {variance.shape}"
+                )
+            checks.same_dtype("input_variance", variance, "X", X)
+            object.__setattr__(self, "input_variance", variance)
+
+    @classmethod
+    def latent(cls, y: Any, num_latents: int, missing: bool = False) -> "Dataset":
+        """Targets whose inputs are not known at all: a standard normal prior over ``num_latents`` of them.
+
+        >>> data = Dataset.latent(Y, 2)
+        """
+        y = checks.floats("y", y)
+        if y.ndim != 2:
+            raise ValueError(f"y must have shape (N, P), rows by columns, got {y.shape}")
+        X = np.zeros((len(y), checks.count("num_latents", num_latents)), y.dtype)
+        return cls(X, y, missing=missing, input_variance=np.ones((), y.dtype))
+
+    @property
+    def spread(self) -> Spread | None:
+        """How uncertain inputs are; None where all are known."""
+        if self.input_variance is None:
+            return None
+        xp: Any = np if isinstance(self.input_variance, np.ndarray) else jnp
+        return Spread.of(xp.broadcast_to(self.input_variance, self.X.shape))
 
     @property
     def num_data(self) -> int:
@@ -79,10 +113,13 @@ class Dataset:
     def take(self, rows) -> "Dataset":
         """The data set of these rows: indices, a slice or a mask."""
         noise = None if self.noise_variance is None else self.noise_variance[rows]
-        return Dataset(self.X[rows], self.y[rows], noise, self.missing)
+        variance = self.input_variance
+        variance = variance[rows] if np.ndim(variance) == 2 else variance
+        return Dataset(self.X[rows], self.y[rows], noise, self.missing, variance)
 
     def __repr__(self) -> str:
         known = "" if self.noise_variance is None else ", known noise variances"
+        known += "" if self.input_variance is None else ", uncertain inputs"
         return f"Dataset(N={self.num_data}, D={self.num_inputs}, P={self.num_outputs}, {np.dtype(self.X.dtype)}{known})"
 
 
@@ -132,7 +169,8 @@ class Batch(NamedTuple):
 
     ``weight`` says for how many rows of the whole each one stands: one for the whole data set, N/|B| in a minibatch,
     zero for padding. Its sum is N, on average where minibatches are made of blocks. ``known`` is the known part of each
-    row's noise variance, or None. ``key`` is for expectations by draws.
+    row's noise variance, or None. ``key`` is for expectations by draws. ``spread`` says how uncertain inputs are, and
+    ``index`` which row of the whole each one is, for models that keep something for each row.
     """
 
     X: Any
@@ -140,6 +178,8 @@ class Batch(NamedTuple):
     known: Any
     weight: Any
     key: Any
+    spread: Spread | None = None
+    index: Any = None
 
     def padded(self, count: int) -> "Batch":
         """This batch with ``count`` rows, of which the new ones weigh nothing."""
@@ -148,7 +188,11 @@ class Batch(NamedTuple):
             return self
 
         def pad(a):
-            return None if a is None else jnp.concatenate([a, jnp.broadcast_to(a[-1:], (extra, *a.shape[1:]))])
+            return jnp.concatenate([a, jnp.broadcast_to(a[-1:], (extra, *a.shape[1:]))])
 
         weight = jnp.concatenate([self.weight, jnp.zeros(extra, self.weight.dtype)])
-        return Batch(pad(self.X), pad(self.y), pad(self.known), weight, self.key)
+        return self.each(pad)._replace(weight=weight)
+
+    def each(self, change: Callable) -> "Batch":
+        """This batch with ``change`` made to every array that has a row for each of its rows."""
+        return jax.tree.map(change, self._replace(key=None))._replace(key=self.key)

@@ -10,8 +10,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tightgp import linalg
+from tightgp import linalg, psi
 from tightgp.kernels import Kernel
+from tightgp.spread import Spread
 
 
 class Whitened(NamedTuple):
@@ -23,6 +24,16 @@ class Whitened(NamedTuple):
 
     mean: Float[Array, "m l"]
     root: Float[Array, "..."] | None
+
+
+class Averages(NamedTuple):
+    """Functions at uncertain inputs: mean, and variance from q(w) and the inputs (n, l); what the inducing points
+    leave (n,), and how often that was negative by rounding."""
+
+    mean: Float[Array, "n l"]
+    spread: Float[Array, "n l"]
+    left: Float[Array, " n"]
+    clamped: Float[Array, ""]
 
 
 class Latents(NamedTuple):
@@ -51,6 +62,23 @@ class Latents(NamedTuple):
         """The part of the joint covariance that comes from q(w): ``A S Aᵀ``."""
         roots = (_times_root(a, q.root) for a, q in self._segments(A) if q.root is not None)
         return sum((jnp.einsum("lik,ljk->lij", r, r) for r in roots), jnp.zeros((), A.dtype))
+
+    def averaged(self, X: Float[Array, "n d"], spread: Spread) -> "Averages":
+        """What q(w) says of the functions at uncertain inputs (maths 7.5)."""
+        averages = psi.moments(self.kernel, self.Z, X, spread)
+        mean = self.mean(linalg.whiten(self.Kuu, averages.first, self.W))
+        square = averages.second @ psi.pack(self._squares()).T
+        left, clamps = averages.residuals(psi.pack(linalg.inverse_from_factor(self.W)))
+        return Averages(mean, jnp.maximum(square - mean * mean, 0.0), left, jnp.sum(clamps))
+
+    def _squares(self) -> Float[Array, "l m m"]:
+        """``Wᵀ⟨wwᵀ⟩W`` of each function."""
+        turned = linalg.times_lower(jnp.concatenate([q.mean for q in self.q]).T, self.W)
+        total = turned[:, :, None] * turned[:, None, :]
+        for rows, q in self._segments(self.W.T):
+            if q.root is not None:
+                total = total + jax.vmap(lambda r: r @ r.T)(_times_root(rows, q.root))
+        return total
 
     def divergence(self) -> Float[Array, ""]:
         """``KL[q(w) ‖ N(0, I)]``, summed over the functions."""

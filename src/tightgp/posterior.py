@@ -5,14 +5,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tightgp import checks, linalg, local
-from tightgp.batching import by_parts
+from tightgp import checks, local, predictive, psi
 from tightgp.data import Batch
 from tightgp.diagnosis import NumericalError
-from tightgp.latents import Latents, mix
+from tightgp.latents import Latents
 from tightgp.likelihoods import Gaussian, Likelihood
-from tightgp.means import Mean
-from tightgp.refinement import Refinement, Training, correction, refine
+from tightgp.means import Constant, Mean, Zero
+from tightgp.refinement import Training, refine
+from tightgp.spread import Spread
 
 #: Joint covariances and samples need a matrix of test points by test points.
 _MAX_JOINT = 20_000
@@ -34,7 +34,15 @@ class Posterior(eqx.Module):
     training: Training | None
     vector: bool = eqx.field(static=True)
 
-    def predict_f(self, X, *, full_cov: bool = False, exact_conditional: bool = False, neighbours: int | None = None):
+    def predict_f(
+        self,
+        X,
+        *,
+        full_cov: bool = False,
+        exact_conditional: bool = False,
+        neighbours: int | None = None,
+        input_variance=None,
+    ):
         """Mean and variance of the function at ``X`` (n, D).
 
         Both are (n,) where there is one function and the targets were (N,), else (n, P). ``full_cov=True`` gives
@@ -44,14 +52,19 @@ class Posterior(eqx.Module):
         ``neighbours=K`` conditions each test point also on its K nearest training rows (maths 8.4): nearer to the
         exact GP, at K³ + K²M a point and the search in a tree (slow in more than some twenty inputs), for Gaussian
         noise. A joint covariance is given all neighbours of all of ``X``.
+
+        With ``input_variance`` (one number, (D,) or (n, D)) the inputs are Gaussian about ``X``: mean and variance
+        are those of the function at an input so drawn (maths 7.5), which is not Gaussian itself.
         """
         X = self._inputs(X)
         if full_cov:
+            if input_variance is not None:
+                raise ValueError("input_variance goes with single test points: leave out full_cov=True")
             self._limit("full_cov", X)
             mean, cov = self._jointly(X, exact_conditional, neighbours)
             cov = jnp.broadcast_to(cov, (mean.shape[1], *cov.shape[1:]))
             return (mean[:, 0], cov[0]) if self.vector and mean.shape[1] == 1 else (mean, cov)
-        mean, var = self._singly(X, exact_conditional, neighbours)
+        mean, var = self._singly(X, exact_conditional, neighbours, input_variance)
         return self._shaped(mean), self._shaped(var)
 
     def predict_y(
@@ -62,20 +75,29 @@ class Posterior(eqx.Module):
         exact_conditional: bool = False,
         neighbours: int | None = None,
         noise_variance=None,
+        input_variance=None,
     ):
         """Mean and variance of a new target at ``X``; for several classes, probabilities (n, C) and theirs.
 
         ``noise_variance`` (n,) adds each test row's own known noise; ``full_cov`` goes with Gaussian noise.
+        ``input_variance`` is that of `predict_f`; likelihoods other than Gaussian take the function there for Gaussian.
         """
         X = self._inputs(X)
         likelihood = self._seen(noise_variance, X)
         if full_cov:
             if not isinstance(likelihood, Gaussian):
                 raise ValueError(f"full_cov=True of predict_y needs Gaussian noise, not {type(likelihood).__name__}")
-            mean, cov = self.predict_f(X, full_cov=True, exact_conditional=exact_conditional, neighbours=neighbours)
+            mean, cov = self.predict_f(
+                X,
+                full_cov=True,
+                exact_conditional=exact_conditional,
+                neighbours=neighbours,
+                input_variance=input_variance,
+            )
             noise = jnp.broadcast_to(likelihood.variance, (len(X), 1 if mean.ndim == 1 else mean.shape[1]))
             return mean, cov + (jnp.diag(noise[:, 0]) if mean.ndim == 1 else jax.vmap(jnp.diag)(noise.T))
-        mean, var = _apply(likelihood, "predict", *self._singly(X, exact_conditional, neighbours))
+        there = self._singly(X, exact_conditional, neighbours, input_variance)
+        mean, var = predictive.apply(likelihood, "predict", *there)
         return self._shaped(mean), self._shaped(var)
 
     def log_density(
@@ -87,16 +109,18 @@ class Posterior(eqx.Module):
         neighbours: int | None = None,
         noise_variance=None,
         missing: bool = False,
+        input_variance=None,
     ):
         """Log density of each target under the predictive distribution, in the shape of ``y``.
 
-        With ``missing=True`` the NaN of ``y`` are outputs that were not seen; their densities are NaN.
+        With ``missing=True`` the NaN of ``y`` are outputs that were not seen; their densities are NaN. With
+        ``input_variance`` the function at an uncertain input is taken for a Gaussian of its mean and variance.
         """
         X = self._inputs(X)
         y = self._targets(y, X, missing)
-        mean, var = self._singly(X, exact_conditional, neighbours)
+        mean, var = self._singly(X, exact_conditional, neighbours, input_variance)
         seen, gone = self._seen(noise_variance, X), jnp.isnan(y)
-        densities = _apply(seen, "predictive_log_density", mean, var, jnp.where(gone, seen.filler, y))
+        densities = predictive.apply(seen, "predictive_log_density", mean, var, jnp.where(gone, seen.filler, y))
         return self._shaped(jnp.where(gone, jnp.nan, densities))
 
     def sample_f(self, key, X, num_samples: int = 1, *, neighbours: int | None = None):
@@ -105,7 +129,7 @@ class Posterior(eqx.Module):
         X = self._inputs(X)
         self._limit("sample_f", X)
         parts = None if neighbours is None else local.joint(self, self._known(X), self._local(neighbours))
-        draws = _sample(self.without_rows(), parts, X, key, num_samples)
+        draws = predictive.sample(self.without_rows(), parts, X, key, num_samples)
         if not isinstance(draws, jax.core.Tracer) and not bool(jnp.all(jnp.isfinite(draws))):
             raise NumericalError("the joint covariance at X could not be factorised; use float64 or fewer rows")
         return self._shaped(draws)
@@ -139,13 +163,13 @@ class Posterior(eqx.Module):
         """
         X = self._inputs(X)
         width = max(len(group.Z) for group in self.latents)
-        left = _residuals(self, X, width)
+        left = predictive.residuals(self, X, width)
         return left[:, 0] if left.shape[1] == 1 else left
 
     def log_density_of(self, batch: Batch) -> Float[Array, "n p"]:
         """Log densities of a batch's targets; what stands where one is missing means nothing."""
         likelihood = self.likelihood if batch.known is None else self.likelihood.with_known(batch.known)
-        mean, var = _marginals(self, None, batch.X)
+        mean, var = predictive.marginals(self, None, batch.X)
         y = jnp.where(jnp.isnan(batch.y), likelihood.filler, batch.y)
         return likelihood.predictive_log_density(mean, var, y, batch.key)
 
@@ -170,6 +194,8 @@ class Posterior(eqx.Module):
             raise ValueError("neighbours needs outputs with functions of their own, not a mixing; leave it out")
         if self.scale is not None:
             raise ValueError("neighbours uses the prior's conditional: make the posterior with scaled=False")
+        if self.training is not None and self.training.rows.spread is not None:
+            raise ValueError("neighbours needs training inputs that are known, and these have an input_variance")
         if self.training is None:
             raise ValueError(
                 "neighbours needs training rows, and this posterior keeps none: make it by posterior(data), without "
@@ -177,11 +203,14 @@ class Posterior(eqx.Module):
             )
         return neighbours
 
-    def _singly(self, X, exact_conditional: bool, neighbours: int | None):
+    def _singly(self, X, exact_conditional: bool, neighbours: int | None, input_variance=None):
         """Means and variances of the functions at each row."""
+        spread = self._spread(X, input_variance, exact_conditional or neighbours is not None)
+        if spread is not None:
+            return predictive.averages(self.without_rows(), X, spread)
         if neighbours is None:
             refinement = refine(self._trained(), self.latents[0]) if exact_conditional else None
-            return _marginals(self.without_rows(), refinement, X)
+            return predictive.marginals(self.without_rows(), refinement, X)
         self._not_both(exact_conditional)
         mean, var = local.marginals(self, self._known(X), self._local(neighbours))
         return self.mean(X) + mean, jnp.asarray(var)
@@ -190,9 +219,27 @@ class Posterior(eqx.Module):
         """Means and joint covariances of the functions."""
         if neighbours is None:
             refinement = refine(self._trained(), self.latents[0]) if exact_conditional else None
-            return _joint(self.without_rows(), refinement, X)
+            return predictive.joint(self.without_rows(), refinement, X)
         self._not_both(exact_conditional)
-        return _mixed(self, local.joint(self, self._known(X), self._local(neighbours)), X)
+        return predictive.mixed(self, local.joint(self, self._known(X), self._local(neighbours)), X)
+
+    def _spread(self, X, input_variance, otherwise: bool) -> Spread | None:
+        """How uncertain test inputs are, where that can be asked."""
+        if input_variance is None:
+            return None
+        variance = checks.not_negative("input_variance", input_variance, X.dtype)
+        if variance.shape not in ((), X.shape[1:], X.shape):
+            raise ValueError(
+                f"input_variance must be one number, or have shape {X.shape[1:]} or {X.shape}; got {variance.shape}"
+            )
+        if otherwise:
+            raise ValueError("input_variance needs the plain prediction: leave out exact_conditional and neighbours")
+        if self.mixing is not None or not isinstance(self.mean, Zero | Constant):
+            raise ValueError("input_variance needs a mean that is Zero or Constant, and no mixing")
+        spread = Spread.of(jnp.broadcast_to(jnp.asarray(variance, X.dtype), X.shape))
+        for group in self.latents:
+            psi.check(group.kernel, X.shape[1], 0 if spread is None else len(spread.columns))
+        return spread
 
     def _not_both(self, exact_conditional: bool) -> None:
         if exact_conditional:
@@ -240,99 +287,3 @@ class Posterior(eqx.Module):
 
     def _shaped(self, values):
         return values[..., 0] if self.vector and values.shape[-1] == 1 else values
-
-
-@eqx.filter_jit
-def _apply(likelihood: Likelihood, what: str, *arrays):
-    """A likelihood's answer about some rows; by parts where expectations hold many numbers for each row."""
-    if likelihood.num_latents is None:
-        return getattr(likelihood, what)(*arrays)
-    width = likelihood.numbers_per_row
-    return by_parts(lambda *part: getattr(likelihood, what)(*part), width, *arrays)
-
-
-@eqx.filter_jit
-def _marginals(post: Posterior, refinement: Refinement | None, X):
-    """Means and variances, so many rows at a time that their kernel matrices stay small."""
-    width = max(len(group.Z) for group in post.latents)
-    width = width if refinement is None else max(width, len(refinement.scale))
-    return by_parts(lambda x: _marginal(post, refinement, x), width, X)
-
-
-@linalg.full_precision
-def _marginal(post: Posterior, refinement, X):
-    means, variances = [], []
-    for group, scale in _scaled(post):
-        A = group.rows(X)
-        left = _left(group, X, A)
-        var = scale * left[:, None] + group.spread(A)
-        if refinement is not None:
-            one, other = correction(refinement, group, X, A)
-            var = jnp.maximum(var - jnp.sum(one * other, axis=1)[:, None], 0.0)
-        means.append(group.mean(A))
-        variances.append(jnp.broadcast_to(var, means[-1].shape))
-    mean, var = mix(post.mixing, jnp.concatenate(means, axis=1), jnp.concatenate(variances, axis=1))
-    return post.mean(X) + mean, var
-
-
-def _left(group: Latents, X, A):
-    """The prior's variance less what the whitened rows ``A`` explain."""
-    return jnp.maximum(group.kernel.diagonal(X) - jnp.sum(A * A, axis=1), 0.0)
-
-
-@eqx.filter_jit
-@linalg.full_precision
-def _residuals(post: Posterior, X, width: int):
-    return by_parts(lambda x: jnp.stack([_left(g, x, g.rows(x)) for g in post.latents], axis=1), width, X)
-
-
-def _scaled(post: Posterior):
-    """Each group of latents with its part of ``scale``."""
-    start = 0
-    for group in post.latents:
-        count = group.q[0].mean.shape[1]
-        yield group, 1.0 if post.scale is None else post.scale[start : start + count]
-        start += count
-
-
-@linalg.full_precision
-def _group_joint(group: Latents, scale, refinement, X):
-    A = group.rows(X)
-    left = group.kernel(X) - A @ A.T
-    cov = jnp.reshape(jnp.asarray(scale, X.dtype), (-1, 1, 1)) * left + group.joint_spread(A)
-    if refinement is not None:
-        one, other = correction(refinement, group, X, A)
-        cov = cov - one @ other.T
-    return group.mean(A), cov
-
-
-@eqx.filter_jit
-@linalg.full_precision
-def _joint(post: Posterior, refinement: Refinement | None, X):
-    """Means (n, P) and covariances (P, n, n), or (1, n, n) where all are the same."""
-    return _mixed(post, [_group_joint(group, scale, refinement, X) for group, scale in _scaled(post)], X)
-
-
-def _mixed(post: Posterior, parts, X):
-    """The joint distribution of the outputs, from those of each group of functions."""
-    mean, cov = jnp.concatenate([p[0] for p in parts], axis=1), jnp.concatenate([p[1] for p in parts])
-    if post.mixing is not None:
-        cov = jnp.broadcast_to(cov, (mean.shape[1], *cov.shape[1:]))
-        mean, cov = mean @ post.mixing.T, jnp.einsum("pl,lij->pij", post.mixing**2, cov)
-    return post.mean(X) + mean, cov
-
-
-@eqx.filter_jit
-@linalg.full_precision
-def _sample(post: Posterior, parts, X, key, num_samples):
-    draws = []
-    for number, (group, scale) in enumerate(_scaled(post)):
-        mean, cov = _group_joint(group, scale, None, X) if parts is None else parts[number]
-        # What is left of the prior's variance may be smaller than its rounding, so jitter is relative to the prior's.
-        prior = jnp.mean(group.kernel.diagonal(X))
-        L = jax.vmap(lambda c, prior=prior: linalg.factorise(c, jitter=0.0, scale=prior).lower)(cov)
-        noise = jax.random.normal(jax.random.fold_in(key, number), (num_samples, *mean.shape), mean.dtype)
-        L = jnp.broadcast_to(L, (mean.shape[1], *L.shape[1:]))
-        draws.append(mean + jnp.einsum("lij,sjl->sil", L, noise))
-    F = jnp.concatenate(draws, axis=2)
-    return post.mean(X) + (F if post.mixing is None else F @ post.mixing.T)

@@ -49,6 +49,8 @@ class Refinement(NamedTuple):
 def refine(training: Training, latents: Latents) -> Refinement:
     """Whitened training rows, and the inverse root of their conditional covariance."""
     n = training.rows.X.shape[0]
+    if training.rows.spread is not None:
+        raise ValueError("exact_conditional needs training inputs that are known, and these have an input_variance")
     if n > MOST_ROWS:
         raise ValueError(
             f"exact_conditional needs an N×N eigendecomposition and is for at most {MOST_ROWS} training rows; "

@@ -16,12 +16,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tightgp import layout, linalg, parameters
+from tightgp import layout, linalg, parameters, psi, streaming
 from tightgp.conditionals import Conditional, Cotangents
 from tightgp.kernels import Kernel
 from tightgp.layout import Layout, Plan
 from tightgp.linalg import Factor
 from tightgp.means import Mean
+from tightgp.spread import Spread
 
 #: A chunk's M columns take about this many bytes; small enough for a CPU's cache, large enough for a GPU's cores.
 _CHUNK_BYTES = {"cpu": 8 << 20, "gpu": 1 << 29}
@@ -30,7 +31,8 @@ _KEEP_BYTES = {"cpu": 1 << 28, "gpu": 4 << 30}
 
 
 class Rows(NamedTuple):
-    """Data as the pass takes them: inputs, targets, and the part of each row's noise variance that is known.
+    """Data as the pass takes them: inputs, targets, the part of each row's noise variance that is known, and how
+    uncertain inputs are (None where they are known).
 
     What is only kept, for answers that go back to the rows, may still be on the host.
     """
@@ -38,6 +40,7 @@ class Rows(NamedTuple):
     X: Float[Any, "*c n d"]
     y: Float[Any, "*c n p"]
     known: Float[Any, "*c n"]
+    spread: Spread | None = None
 
 
 class Process(NamedTuple):
@@ -132,6 +135,8 @@ def collect(
     laid = layout.laid(rows)
     structure = fitted(structure, laid.length)
     factor = linalg.factorise(process.kernel(process.Z), jitter)
+    if laid.like.spread is not None:
+        return _averaged(structure, process, factor, laid, chunk), factor
     itemsize = jnp.dtype(short or process.Z.dtype).itemsize
     way = _choose(laid.length, process.Z.shape[0], itemsize, structure.size, chunk)._replace(short=short)
     return _stream(structure, way, process, factor.matrix, factor.inverse, laid), factor
@@ -216,6 +221,48 @@ def _stream_bwd(structure, way, residuals, bar):
 _stream.defvjp(_stream_fwd, _stream_bwd)
 
 
+class _Sums(NamedTuple):
+    """What a pass over uncertain rows adds up; ``S`` (packed) and ``b`` are not whitened yet."""
+
+    S: Float[Array, " k"]
+    b: Float[Array, "m p"]
+    yy: Float[Array, ""]
+    penalty: Float[Array, ""]
+    excess: Float[Array, ""]
+    log_noise: Float[Array, ""]
+    clamped: Float[Array, ""]
+    rows: Float[Array, ""]
+
+
+def _averaged(structure: Conditional, process: Process, factor: Factor, laid: Layout, chunk: int | None) -> Statistics:
+    """The same sums where inputs are uncertain: averages over them take the place of kernel values (maths 7.4)."""
+    m, W = process.Z.shape[0], factor.inverse
+    plan = _choose(laid.length, psi.packed_size(m), W.dtype.itemsize, 1, chunk).plan
+    inverse = psi.pack(linalg.inverse_from_factor(W))
+    sums = streaming.streamed(partial(_uncertain, structure), plan, (process, inverse), laid)
+    S = W @ psi.unpack(sums.S, m) @ W.T
+    return Statistics(S, W @ sums.b, *sums[2:])
+
+
+def _uncertain(structure: Conditional, given: tuple[Process, Array], chunk: tuple[Rows, Array]) -> _Sums:
+    (process, inverse), (rows, valid) = given, chunk
+    variance = process.noise + rows.known
+    precision = valid / variance
+    averages = psi.moments(process.kernel, process.Z, rows.X, rows.spread)
+    y = rows.y - process.mean(rows.X)
+    r, clamps = averages.residuals(inverse)
+    return _Sums(
+        precision @ averages.second,
+        averages.first.T @ (precision[:, None] * y),
+        jnp.sum(precision[:, None] * y * y),
+        jnp.sum(structure.penalties(precision * r)),
+        jnp.sum(precision * r),
+        jnp.sum(valid * jnp.log(variance)),
+        jnp.sum(valid * clamps),
+        jnp.sum(valid),
+    )
+
+
 @eqx.filter_jit
 @linalg.full_precision
 def optimal_V(
@@ -223,9 +270,16 @@ def optimal_V(
 ) -> Float[Array, "b s s"]:
     """The diagonal blocks of the optimal V of all rows (maths 1.4), chunk by chunk."""
     n = rows.X.shape[0]
-    way = _choose(n, len(W), W.dtype.itemsize, structure.size, None)
+    uncertain = rows.spread is not None
+    way = _choose(n, psi.packed_size(len(W)) if uncertain else len(W), W.dtype.itemsize, structure.size, None)
+    inverse = psi.pack(linalg.inverse_from_factor(W)) if uncertain else None
 
     def body(_, chunk, kept):
+        if inverse is not None:
+            here = chunk[0]
+            left, _ = psi.moments(process.kernel, process.Z, here.X, here.spread).residuals(inverse)
+            r = left / (process.noise + here.known)
+            return None, structure.scales(r, excess / n)[:, None, None]
         terms = local_terms(process, chunk, structure.size)
         return None, structure.optimal_V(linalg.times_lower_t(terms.K, W), terms.k, excess / n)
 

@@ -8,12 +8,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tightgp import linalg
+from tightgp import linalg, psi
 from tightgp.conditionals import Conditional
 from tightgp.data import Batch
-from tightgp.latents import Latents, mix
+from tightgp.latents import Averages, Latents, mix
 from tightgp.likelihoods.base import Likelihood
 from tightgp.means import Mean
+from tightgp.psi.nodes import expanded
 from tightgp.statistics import outer, prior_terms
 
 #: Rows are taken at once as long as their whitened rows stay under this size.
@@ -45,12 +46,20 @@ class DataTerm(NamedTuple):
 def bound(functions: Functions, batch: Batch, structure: Conditional) -> tuple[Float[Array, ""], dict]:
     """The bound in total nats (maths 4.1, 5.1), or its estimate from a minibatch, and its parts."""
     divergence = sum(group.divergence() for group in functions.latents)
+    data = rows_term(functions, batch, structure)
+    return data.value - divergence, {"divergence": divergence, "clamped": data.clamped}
+
+
+@linalg.full_precision
+def rows_term(functions: Functions, batch: Batch, structure: Conditional) -> DataTerm:
+    """What the rows add to the bound, all but the divergence of q(u)."""
+    if not functions.likelihood.quadratic:
+        batch = expanded(batch)
     data = _over_chunks(functions, batch, structure)
-    value = data.value - divergence
-    if functions.v is not None:
-        v = functions.v
-        value = value - 0.5 * jnp.sum(_rows_seen(functions, batch) * (v - jnp.log(v) - 1))
-    return value, {"divergence": divergence, "clamped": data.clamped}
+    if functions.v is None:
+        return data
+    v = functions.v
+    return data._replace(value=data.value - 0.5 * jnp.sum(_rows_seen(functions, batch) * (v - jnp.log(v) - 1)))
 
 
 def _rows_seen(functions: Functions, batch: Batch) -> Float[Array, "..."]:
@@ -66,7 +75,7 @@ def _over_chunks(functions, batch, structure) -> DataTerm:
     size = min(structure.size, n)
     structure = replace(structure, size=size)
     backend = "cpu" if jax.default_backend() == "cpu" else "gpu"
-    numbers = max(m, size, functions.likelihood.numbers_per_row)
+    numbers = max(m if batch.spread is None else psi.packed_size(m), size, functions.likelihood.numbers_per_row)
     most = max(_CHUNK_BYTES[backend] // (numbers * batch.X.dtype.itemsize), size)
     chunks = math.ceil(n / most)
     rows = math.ceil(math.ceil(n / chunks) / size) * size
@@ -75,7 +84,7 @@ def _over_chunks(functions, batch, structure) -> DataTerm:
     if chunks == 1:
         return data_term(functions, batch, structure)
     keys = jax.random.split(batch.key, chunks)
-    cut = jax.tree.map(lambda a: a.reshape(chunks, rows, *a.shape[1:]), batch._replace(key=None))
+    cut = batch._replace(key=None).each(lambda a: a.reshape(chunks, rows, *a.shape[1:]))
 
     @jax.checkpoint
     def body(total, chunk):
@@ -98,12 +107,16 @@ def data_term(functions: Functions, batch: Batch, structure: Conditional) -> Dat
     y = jnp.where(observed, batch.y, likelihood.filler)
     means, spreads, residuals, clamped = [], [], [], jnp.zeros((), batch.X.dtype)
     for group in functions.latents:
-        A = group.rows(batch.X)
-        R, clamps = structure.residuals(A, prior_terms(group.kernel, batch.X, structure.size))
-        means.append(group.mean(A))
-        spreads.append(group.spread(A))
-        residuals.append((R, means[-1].shape[1]))
-        clamped = clamped + clamps
+        if batch.spread is None:
+            A = group.rows(batch.X)
+            R, clamps = structure.residuals(A, prior_terms(group.kernel, batch.X, structure.size))
+            here = Averages(group.mean(A), group.spread(A), R, clamps)
+        else:
+            here = group.averaged(batch.X, batch.spread)
+        means.append(here.mean)
+        spreads.append(here.spread)
+        residuals.append((here.left, here.mean.shape[1]))
+        clamped = clamped + here.clamped
     mean, spread = jnp.concatenate(means, axis=1), jnp.concatenate(spreads, axis=1)
     if functions.v is not None:
         left = jnp.concatenate([jnp.broadcast_to(d[:, None], (len(d), count)) for d, count in residuals], axis=1)

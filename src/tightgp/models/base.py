@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tightgp import checks, diagnosis, linalg, parameters, partition
+from tightgp import checks, diagnosis, linalg, parameters, partition, psi
 from tightgp.conditionals import Conditional
 from tightgp.data import Batch, Dataset
 from tightgp.kernels import Kernel
-from tightgp.means import Mean, Zero
+from tightgp.means import Constant, Mean, Zero
 from tightgp.parameters import FLOOR, Parameter
+from tightgp.spread import Spread
 from tightgp.statistics import Rows
 
 
@@ -110,7 +111,8 @@ def to_rows(data: Dataset, noise: Parameter | None, dtype) -> Rows:
     if data.X.dtype != dtype:
         raise ValueError(f"X has dtype {data.X.dtype} but the model has {jnp.dtype(dtype)}; use one of them for both")
     known = data.noise_variance
-    return Rows(data.X, data.targets, np.broadcast_to(np.zeros((), dtype), data.num_data) if known is None else known)
+    known = np.broadcast_to(np.zeros((), dtype), data.num_data) if known is None else known
+    return Rows(data.X, data.targets, known, data.spread)
 
 
 def check_noise_is_known(data: Dataset) -> None:
@@ -140,6 +142,19 @@ def check_mean(mean, X, functions: int, shared: bool = True) -> None:
         f"mean gives {given} outputs for {functions} function(s); give one for each"
         + (", or one for all" if shared else ", such as means.Constant([0.0, 1.0])")
     )
+
+
+def check_uncertain(spread: Spread, kernels: tuple[Kernel, ...], mean: Mean, structure: Conditional, d: int) -> None:
+    """Refuse what has no averages over uncertain inputs (maths 7.4)."""
+    for kernel in kernels:
+        psi.check(kernel, d, len(spread.columns))
+    if not isinstance(mean, Zero | Constant):
+        raise ValueError(f"mean must be Zero or Constant where inputs are uncertain, not {type(mean).__name__}")
+    if structure.size > 1 or not structure.is_bound:
+        raise ValueError(
+            f"bound={structure.name!r} needs inputs that are known; with input_variance use 'diagonal', 'spherical' or "
+            "'standard'"
+        )
 
 
 def check_finite(value, model: Model, rows):

@@ -61,6 +61,8 @@ class ExactGP(Model):
 
     def prepare(self, data: Dataset) -> tuple["ExactGP", Rows]:
         dtype = data.X.dtype if isinstance(data, Dataset) else None
+        if dtype is not None and data.spread is not None:
+            raise ValueError("ExactGP needs inputs that are known; with input_variance use tightgp.SGPR")
         rows = jax.tree.map(jnp.asarray, to_rows(data, self._noise_variance, dtype))
         model = parameters.cast(self, rows.X.dtype)
         check_mean(model.mean, rows.X, data.num_outputs)

@@ -34,6 +34,7 @@ from tightgp.models.base import (
     check_finite,
     check_mean,
     check_parts,
+    check_uncertain,
     jitter_level,
     noise_parameter,
     to_rows,
@@ -111,6 +112,8 @@ class SGPR(Partitioned):
 
     def upper_bound(self, data: Dataset) -> Float[Array, ""]:
         """An upper bound on the log evidence (maths 9.1), at the cost of one more data pass."""
+        if isinstance(data, Dataset) and data.spread is not None:
+            raise ValueError("there is no upper bound on the log evidence where inputs are uncertain (input_variance)")
         model, laid = self._changed(conditionals.STANDARD, self.precision).prepare(data)
         return check_finite(distributed.together(_upper_bound, model, laid), model, laid)
 
@@ -119,10 +122,9 @@ class SGPR(Partitioned):
 
         Under Power EP the lower bound is the diagonal one. Both are in full precision.
         """
+        upper = float(self.upper_bound(data))
         model = self._changed(self.bound if self.bound.is_bound else conditionals.DIAGONAL, "full")
-        return EvidenceBracket(
-            float(model.elbo(data)), float(self.upper_bound(data)), distributed.total_count(data.num_data)
-        )
+        return EvidenceBracket(float(model.elbo(data)), upper, distributed.total_count(data.num_data))
 
     def posterior(self, data: Dataset) -> Posterior:
         """The posterior at the optimal q(u) (maths 8.1), its factors computed once."""
@@ -147,20 +149,25 @@ class SGPR(Partitioned):
         return model, layout.lay(rows, order, model.bound.size)
 
     def _arrange(self, data: Dataset) -> tuple["SGPR", Rows, np.ndarray | None]:
-        rows = distributed.agreed(lambda: self._checked(data))
+        rows = distributed.agreed(lambda: self.rows_of(data))
         m, count = self.Z.shape[0], distributed.total_count(data.num_data)
         if m > count:
             raise ValueError(f"Z has {m} rows but X only {count}; use at most {count} inducing points, or ExactGP")
         bound, order = partition.arrange(self.bound, (self.kernel,), data.X)
         return self if bound is self.bound else self._changed(bound, self.precision), rows, order
 
-    def _checked(self, data) -> Rows:
+    def rows_of(self, data: Dataset) -> Rows:
+        """Checked rows, still where they are."""
         rows = to_rows(data, self._noise_variance, self.Z.dtype)
         if data.num_inputs != self.Z.shape[1]:
             raise ValueError(
                 f"X has {data.num_inputs} column(s) but Z has {self.Z.shape[1]}; both must be the model's inputs"
             )
         check_mean(self.mean, rows.X, data.num_outputs)
+        if rows.spread is not None:
+            if distributed.several() or self.precision != "full":
+                raise ValueError("input_variance needs one process and precision='full'")
+            check_uncertain(rows.spread, (self.kernel,), self.mean, self.bound, data.num_inputs)
         return rows
 
     def _changed(self, bound: Conditional, precision: str) -> "SGPR":
@@ -171,8 +178,12 @@ class SGPR(Partitioned):
         """The dtype of the N×M values where it is not that of all else."""
         return "float32" if self.precision == "mixed" else None
 
+    def bound_on(self, rows: Rows | Layout) -> tuple[Float[Array, ""], dict[str, Any]]:
+        """The bound on rows as they are, and named scalars worth following. Pure."""
+        return _elbo(self, rows, None)
+
     def objective(self, rows: Rows | Layout) -> tuple[Float[Array, ""], dict[str, Any]]:
-        value, diagnostics = _elbo(self, rows, None)
+        value, diagnostics = self.bound_on(rows)
         return value + parameters.log_prior(self), diagnostics
 
     def random_start(self, key, rows: Rows | Layout) -> "SGPR":

@@ -14,7 +14,15 @@ from tightgp.data import Batch, Dataset
 from tightgp.kernels import Kernel
 from tightgp.latents import Latents
 from tightgp.likelihoods.base import Likelihood
-from tightgp.models.base import Partitioned, check_finite, check_mean, check_parts, jitter_level, with_fields
+from tightgp.models.base import (
+    Partitioned,
+    check_finite,
+    check_mean,
+    check_parts,
+    check_uncertain,
+    jitter_level,
+    with_fields,
+)
 from tightgp.models.construction import (
     WHOLE_BATCH,
     as_tuple,
@@ -210,15 +218,15 @@ class SVGP(Partitioned):
         )
 
     def _keep(self, data: Dataset) -> Training:
-        X, y, known, _, _ = self.as_batch(data)
-        known = np.zeros(len(X), X.dtype) if known is None else known
-        return Training(None, Rows(X, y, known), None, None, self.bound)
+        batch = self.as_batch(data)
+        known = np.zeros(data.num_data, data.X.dtype) if batch.known is None else batch.known
+        return Training(None, Rows(batch.X, batch.y, known, batch.spread), None, None, self.bound)
 
     def prepare(self, data: Dataset) -> tuple["SVGP", Batch]:
         batch = self.as_batch(data)
         model, order, _ = self.arrange(data.X)
         if order is not None:
-            batch = jax.tree.map(lambda a: a[order], batch._replace(key=None))._replace(key=batch.key)
+            batch = batch.each(lambda a: a[order])
         return model.for_targets(data.vector), jax.tree.map(jnp.asarray, batch)
 
     def arrange(self, X) -> tuple["SVGP", np.ndarray | None, int]:
@@ -239,11 +247,20 @@ class SVGP(Partitioned):
         functions = self.num_latents if self._mixing is None else self._mixing.raw.shape[0]
         check_mean(self.mean, data.X, functions, shared=self.likelihood.num_latents is None)
         check_data(data, as_tuple(self._Z)[0].raw, self.likelihood, self.num_outputs)
+        spread = data.spread
+        if spread is not None and self.likelihood.quadratic:
+            check_uncertain(spread, as_tuple(self.kernel), self.mean, self.bound, data.num_inputs)
+            if self._mixing is not None:
+                raise ValueError("mixing needs inputs that are known: with input_variance leave one of them out")
         weight = np.ones(data.num_data, data.X.dtype)
-        return Batch(data.X, data.targets, data.noise_variance, weight, jax.random.key(0))
+        return Batch(data.X, data.targets, data.noise_variance, weight, jax.random.key(0), spread)
+
+    def bound_on(self, rows: Batch) -> tuple[Float[Array, ""], dict[str, Any]]:
+        """The bound on rows as they are, and named scalars worth following. Pure."""
+        return _elbo(self, rows)
 
     def objective(self, rows: Batch) -> tuple[Float[Array, ""], dict[str, Any]]:
-        value, followed = _elbo(self, rows)
+        value, followed = self.bound_on(rows)
         return value + parameters.log_prior(self), followed
 
     @property

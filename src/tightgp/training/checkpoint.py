@@ -126,7 +126,7 @@ def fingerprint(data) -> str:
     elif isinstance(data, Dataset) and distributed.several():
         return str(_sum_of_rows(data))
     elif isinstance(data, Dataset):
-        for array in (data.X, data.y, data.noise_variance):
+        for array in (data.X, data.y, data.noise_variance, data.input_variance):
             if array is not None:
                 _absorb(whole, array)
     return whole.hexdigest()

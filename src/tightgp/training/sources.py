@@ -113,10 +113,8 @@ class Streamed(_Shuffled):
         length = max(1, _SEGMENT_BYTES // (row_bytes * index.shape[1]))
         for start in range(0, self.steps, length):
             part = slice(start, start + length)
-            rows = index[part]
-            X, y = self.rows.X[rows], self.rows.y[rows]
-            known = None if self.rows.known is None else self.rows.known[rows]
-            yield jax.tree.map(jnp.asarray, Batch(X, y, known, weight[part].astype(X.dtype), keys[part])), None
+            here = _part(self.rows, index[part])._replace(weight=weight[part].astype(self.rows.X.dtype), key=keys[part])
+            yield jax.tree.map(jnp.asarray, here), None
 
 
 class Iterated:
@@ -137,7 +135,7 @@ class Iterated:
         if not self._left:
             return None
         rows = _joined(self._left)
-        return {"X": rows.X, "y": rows.y, "known": rows.known, "weight": rows.weight}
+        return {name: value for name, value in rows._asdict().items() if name != "key"}
 
     def carry(self, carried: dict | None) -> None:
         """Begin the next epoch with these rows."""
@@ -189,16 +187,16 @@ def _joined(parts: list[Batch]) -> Batch:
     if len({p.known is None for p in parts}) > 1:
         raise ValueError("some batches have noise_variance and some have not; give it for all or for none")
 
-    def join(arrays):
-        return None if arrays[0] is None else np.concatenate([np.asarray(a) for a in arrays])
-
-    X, y, known, weight = (join([getattr(p, name) for p in parts]) for name in ("X", "y", "known", "weight"))
-    return Batch(X, y, known, weight, parts[0].key)
+    if len({None if p.spread is None else p.spread.columns for p in parts}) > 1:
+        raise ValueError(
+            "batches differ in which inputs are uncertain; give input_variance of the same columns for all"
+        )
+    joined = jax.tree.map(lambda *a: np.concatenate([np.asarray(x) for x in a]), *(p._replace(key=None) for p in parts))
+    return joined._replace(key=parts[0].key)
 
 
 def _part(rows: Batch, which: slice | np.ndarray) -> Batch:
-    known = None if rows.known is None else rows.known[which]
-    return Batch(rows.X[which], rows.y[which], known, rows.weight[which], rows.key)
+    return rows.each(lambda a: a[which])
 
 
 def _ahead(segments: Iterator) -> Iterator:

@@ -1,0 +1,70 @@
+"""A kernel as a sum of what has averages in closed form: Gaussian bumps, a linear part, white noise (maths 7.2)."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from tightgp.kernels import Constant, Kernel, Linear, Product, SquaredExponential, Sum, White
+
+
+class Bump(NamedTuple):
+    """``variance · exp(−½ Σ_d precision_d (x_d − x'_d)²)``. Without any precision it is a constant."""
+
+    variance: Float[Array, ""]
+    precision: Float[Array, " d"]
+
+
+class Terms(NamedTuple):
+    """Bumps, the variances of slopes (or None where nothing is linear), and the variance of white noise."""
+
+    bumps: tuple[Bump, ...]
+    slopes: Float[Array, " d"] | None
+    white: Float[Array, ""]
+
+
+def terms(kernel: Kernel, num_inputs: int) -> Terms | None:
+    """``kernel`` as a sum of such terms, or None where it is no such sum."""
+    if type(kernel) is Sum:
+        parts = [terms(part, num_inputs) for part in kernel.parts]
+        return None if any(part is None for part in parts) else _added([part for part in parts if part is not None])
+    zero = jnp.zeros(())
+    if type(kernel) is Linear:
+        return Terms((), _wide(kernel.variance, kernel.active_dims, num_inputs), zero)
+    if type(kernel) is White:
+        return Terms((), None, kernel.variance)
+    bump = _bump(kernel, num_inputs)
+    return None if bump is None else Terms((bump,), None, zero)
+
+
+def _bump(kernel: Kernel, num_inputs: int) -> Bump | None:
+    if type(kernel) is SquaredExponential:
+        return Bump(kernel.variance, _wide(kernel.lengthscale**-2.0, kernel.active_dims, num_inputs))
+    if type(kernel) is Constant:
+        return Bump(kernel.variance, jnp.zeros(num_inputs, kernel.variance.dtype))
+    if type(kernel) is Product:
+        parts = [_bump(part, num_inputs) for part in kernel.parts]
+        bumps = [part for part in parts if part is not None]
+        if len(bumps) < len(parts):
+            return None
+        variance, precision = bumps[0]
+        for bump in bumps[1:]:
+            variance, precision = variance * bump.variance, precision + bump.precision
+        return Bump(variance, precision)
+    return None
+
+
+def _wide(values, active_dims, num_inputs: int):
+    """``values`` over all inputs, zero where the kernel does not look."""
+    if active_dims is None:
+        return jnp.broadcast_to(values, (num_inputs,))
+    return jnp.zeros(num_inputs, values.dtype).at[jnp.asarray(active_dims)].set(values)
+
+
+def _added(parts: list[Terms]) -> Terms:
+    slopes = [part.slopes for part in parts if part.slopes is not None]
+    return Terms(
+        tuple(bump for part in parts for bump in part.bumps),
+        sum(slopes[1:], slopes[0]) if slopes else None,
+        sum((part.white for part in parts), jnp.zeros(())),
+    )

@@ -1,0 +1,43 @@
+"""How uncertain inputs are: each is Gaussian about what the data say, independently of the others."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from tightgp.kernels.base import AnyArray
+
+
+class Spread(eqx.Module):
+    """Variances (n, u) of the u input columns that are uncertain; all other columns are known."""
+
+    variance: Float[AnyArray, "n u"]
+    columns: tuple[int, ...] = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, variance: AnyArray) -> "Spread | None":
+        """From variances (n, d) of all columns; None where all are zero."""
+        if isinstance(variance, jax.core.Tracer):
+            return cls(variance, tuple(range(variance.shape[1])))
+        columns = tuple(int(i) for i in np.flatnonzero(np.any(np.asarray(variance) > 0, axis=0)))
+        if not columns:
+            return None
+        return cls(variance if len(columns) == variance.shape[1] else variance[:, columns], columns)
+
+    def full(self, num_inputs: int) -> Float[AnyArray, "n d"]:
+        """Variances of all columns."""
+        if len(self.columns) == num_inputs:
+            return self.variance
+        zero = jnp.zeros((len(self.variance), num_inputs), self.variance.dtype)
+        return zero.at[:, jnp.asarray(self.columns)].set(self.variance)
+
+    def nodes(self, X: Float[AnyArray, "n d"], z: Float[AnyArray, "k u"]) -> Float[AnyArray, "n k d"]:
+        """Inputs ``x + √s·z`` for each row and each of ``z``."""
+        there = self.variance > 0  # the root of zero has no derivative
+        root = jnp.where(there, jnp.sqrt(jnp.where(there, self.variance, 1.0)), 0.0)
+        moved = root[:, None, :] * z
+        if len(self.columns) == X.shape[1]:
+            return X[:, None, :] + moved
+        wide = jnp.broadcast_to(X[:, None, :], (len(X), len(z), X.shape[1]))
+        return wide.at[:, :, jnp.asarray(self.columns)].add(moved)
