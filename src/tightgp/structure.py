@@ -32,8 +32,10 @@ _HOMES = (
     "variational",
     "latents",
     "statistics",
+    "spread",
     "refinement",
     "posterior",
+    "deep_posterior",
     "evidence",
     "models",
     "encoding",
@@ -43,6 +45,8 @@ _HOMES = (
 _KIND = "$"
 #: Arrays of texts are names and labels; those of more bytes than this are none of ours.
 _MOST_TEXT = 1 << 28
+#: Where scikit-learn keeps what ``set_output`` was asked for.
+_OUTPUT = "_sklearn_output_config"
 
 
 class StructureError(ValueError):
@@ -236,10 +240,11 @@ def _object(node, tensors, known: dict[str, type], where: str):
 
 def _estimator(cls: Any, values: dict[str, Any], where: str):
     wanted = set(inspect.signature(cls).parameters)
+    known = {*wanted, _OUTPUT}
     strange = [
         key
         for key in values
-        if key not in wanted and not (key.isidentifier() and key.endswith("_") and not key.startswith("_"))
+        if key not in known and not (key.isidentifier() and key.endswith("_") and not key.startswith("_"))
     ]
     lacking = [key for key in wanted - set(values) if not hasattr(cls, key)]  # what older files lack, the class has
     if strange or lacking:

@@ -38,6 +38,11 @@ def check_minibatches(model, data, method, batch_size, epochs, validation, patie
     if batch_size is None:
         if isinstance(data, Batches):
             raise ValueError("batch_size is needed where data come as Batches")
+        if getattr(model, "draws_anew", False):
+            raise ValueError(
+                f"batch_size is needed: the objective of this {_kind(model)} is made of few draws, which must be new "
+                "in each step; pass batch_size (the number of rows for all of them), or a num_samples of at least 10"
+            )
         for name, value in (("epochs", epochs), ("validation", validation), ("stream", stream)):
             if value is not None:
                 raise ValueError(f"{name} goes with minibatches: pass batch_size too")

@@ -1,0 +1,237 @@
+"""The Bayesian GP-LVM: regression on inputs that are not known, with a trained Gaussian over them (maths 7.7)."""
+
+from dataclasses import replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from tightgp import checks, inducing, kernels, parameters
+from tightgp.conditionals import Conditional
+from tightgp.data import Batch, Dataset
+from tightgp.kernels import Kernel
+from tightgp.likelihoods import Gaussian
+from tightgp.likelihoods.base import Likelihood
+from tightgp.models.base import Model, check_finite
+from tightgp.models.latent_inputs import LatentInputs
+from tightgp.models.sgpr import SGPR
+from tightgp.models.svgp import SVGP
+from tightgp.posterior import Posterior
+from tightgp.statistics import Rows
+
+
+class GPLVM(Model):
+    """A Bayesian GP-LVM (Titsias & Lawrence 2010): ``model`` on inputs that are unknown, or known up to a variance.
+
+    The data say what is known of the inputs beforehand: ``Dataset.latent(Y, Q)`` is a standard normal prior over Q
+    of them, ``Dataset(X, Y, input_variance=...)`` a Gaussian about X; columns without variance stay as they are. The
+    bound is that of ``model``, with ψ-statistics, less the divergence of q(X) from this prior.
+
+    Args:
+        model: `SGPR`, for all rows at once with q(u) in closed form, or `SVGP`, for minibatches and other likelihoods
+            (``num_latents`` is then the number of columns of Y).
+        mean: means (N, Q) of q(X) to start from, of the uncertain columns.
+        variance: its variances: one number, or (N, Q).
+
+    >>> model = GPLVM.start(Y, num_latents=7, num_inducing=30)
+    >>> result = fit(model, Dataset.latent(Y, 7))
+    >>> result.model.inputs.mean, result.model.relevance
+    """
+
+    model: SGPR | SVGP
+    inputs: LatentInputs
+
+    def __init__(self, model: SGPR | SVGP, mean, variance=0.1):
+        if not isinstance(model, SGPR | SVGP):
+            raise ValueError(f"model must be tightgp.SGPR or tightgp.SVGP, got {type(model).__name__}")
+        self.model, self.inputs = model, LatentInputs(mean, variance)
+        if self.inputs.mean.dtype != self._dtype:
+            raise ValueError(
+                f"mean has dtype {self.inputs.mean.dtype} but the model has {self._dtype}; use one of them"
+            )
+
+    @classmethod
+    def of(cls, model: SGPR | SVGP, data: Dataset) -> "GPLVM":
+        """A model for inputs that are known up to the variance that ``data`` give them: q(X) starts there.
+
+        >>> model = GPLVM.of(SGPR(kernel, Z), Dataset(X, y, input_variance=0.1))
+        """
+        if not isinstance(data, Dataset) or data.spread is None:
+            raise ValueError("data must be a Dataset with an input_variance: Dataset(X, y, input_variance=...)")
+        spread = data.spread
+        return cls(model, data.X[:, spread.columns], spread.variance)
+
+    @classmethod
+    def start(
+        cls,
+        Y,
+        num_latents: int,
+        num_inducing: int = 50,
+        *,
+        kernel: Kernel | None = None,
+        noise_variance: float | None = None,
+        bound: str | Conditional | None = None,
+        likelihood: Likelihood | None = None,
+        collapsed: bool | None = None,
+        seed: int = 0,
+    ) -> "GPLVM":
+        """A start by principal components: their scores as means, k-means of these as inducing inputs.
+
+        ``kernel`` is by default a squared exponential with a lengthscale for each latent input, the shorter the more
+        its component explains. ``noise_variance`` starts at what all components leave of the variance of ``Y``, at
+        least a hundredth of it. ``collapsed=False``, or a ``likelihood``, makes a model for minibatches. Columns of
+        ``Y`` are best centred, and of like scale.
+        """
+        Y = checks.floats("Y", Y)
+        if Y.ndim != 2:
+            raise ValueError(f"Y must have shape (N, P), rows by columns, got {Y.shape}")
+        checks.count("num_latents", num_latents)
+        checks.count("num_inducing", num_inducing, len(Y), "the number of rows of Y")
+        scores, shares, left = _components(np.asarray(Y), num_latents)
+        if kernel is None:
+            kernel = kernels.SquaredExponential(np.nanvar(Y) or 1.0, np.sqrt(shares[0] / shares))
+        Z = inducing.kmeans(scores, num_inducing, seed=seed)
+        noise = max(left, 0.01 * float(np.nanvar(Y)), 1e-4) if noise_variance is None else noise_variance
+        if collapsed is None:
+            collapsed = likelihood is None
+        if collapsed and likelihood is not None:
+            raise ValueError("likelihood goes with an explicit q(u): leave out collapsed=True")
+        if collapsed:
+            return cls(SGPR(kernel, Z, noise, "diagonal" if bound is None else bound), scores)
+        likelihood = Gaussian(noise) if likelihood is None else likelihood
+        return cls(SVGP(kernel, likelihood, Z, bound, num_latents=Y.shape[1]), scores)
+
+    @property
+    def relevance(self) -> Float[Array, " q"]:
+        """One over the lengthscale of each input: near zero where it is not used."""
+        return 1 / self._kernel.length_scales(self._Z.shape[1])
+
+    def elbo(self, data: Dataset, num_data: int | None = None, key=None, rows=None) -> Float[Array, ""]:
+        """The bound on the log evidence, in total nats (maths 7.7).
+
+        With `SVGP`, ``rows`` says which rows (numbers or a slice) of ``data`` make up a minibatch, from which the same
+        total is estimated without bias.
+        """
+        model, whole = self.prepare(data)
+        if rows is not None:
+            if not isinstance(whole, Batch):
+                raise ValueError("rows goes with a model with an explicit q(u): GPLVM(SVGP(...), ...)")
+            whole = whole.each(lambda a: a[rows])
+            whole = whole._replace(weight=whole.weight * (data.num_data / len(whole.X)))
+        if key is not None and isinstance(whole, Batch):
+            whole = whole._replace(key=key)
+        return check_finite(_elbo(model, whole)[0], model, whole)
+
+    def posterior(self, data: Dataset) -> Posterior:
+        """The functions of the latent inputs, as `SGPR.posterior` and `SVGP.posterior` give them."""
+        self.prepare(data)
+        if isinstance(self.model, SVGP):
+            return self.model.for_targets(data.vector).posterior()
+        full = self.inputs.spread(data.spread).full(data.num_inputs)
+        return self.model.posterior(replace(data, X=self.inputs.among(data.X, data.spread), input_variance=full))
+
+    def prepare(self, data: Dataset) -> tuple["GPLVM", Any]:
+        self._check(data)
+        if isinstance(self.model, SGPR):
+            return self, jax.tree.map(jnp.asarray, self.model.rows_of(data))
+        return self.for_targets(data.vector), jax.tree.map(jnp.asarray, self.as_batch(data))
+
+    def as_batch(self, data: Dataset) -> Batch:
+        """Checked rows, still where they are."""
+        if not isinstance(self.model, SVGP):
+            raise ValueError(
+                "batch_size needs a model with an explicit q(u): GPLVM(SVGP(...), ...); SGPR sees all rows"
+            )
+        self._check(data)
+        return self.model.as_batch(data)._replace(index=np.arange(data.num_data))
+
+    def arrange(self, X) -> tuple["GPLVM", None, int]:
+        """No rows need to stay together: inputs that are not known have no neighbours."""
+        return self, None, 1
+
+    def for_targets(self, vector: bool) -> "GPLVM":
+        """This model for targets (N,) or (N, 1)."""
+        assert isinstance(self.model, SVGP)
+        return eqx.tree_at(lambda m: m.model, self, self.model.for_targets(vector))
+
+    def objective(self, rows: Rows | Batch) -> tuple[Float[Array, ""], dict[str, Any]]:
+        value, followed = _elbo(self, rows)
+        return value + parameters.log_prior(self), followed
+
+    @property
+    def natural_rate(self) -> float:
+        """That of the model."""
+        return getattr(self.model, "natural_rate", 1.0)
+
+    def score(self, rows: Batch) -> Float[Array, ""]:
+        """Held-out rows have latent inputs of their own, which training does not find."""
+        raise ValueError("validation needs rows with known inputs; a GPLVM has none")
+
+    def random_start(self, key, rows: Rows | Batch) -> "GPLVM":
+        one, two = jax.random.split(key)
+        moved = self.inputs.perturbed(one)
+        return eqx.tree_at(
+            lambda m: (m.model, m.inputs), self, (self.model.random_start(two, _placed(self, rows)[0]), moved)
+        )
+
+    def explain(self, rows: Rows | Batch) -> str:
+        return self.model.explain(_placed(self, rows)[0])
+
+    def _check(self, data: Dataset) -> None:
+        if not isinstance(data, Dataset):
+            raise ValueError(f"data must be a tightgp.Dataset such as Dataset.latent(Y, 2), got {type(data).__name__}")
+        self.inputs.check(data)
+        if isinstance(self.model, SGPR):
+            self.model.rows_of(data)
+        else:
+            self.model.as_batch(data)
+
+    def _title(self) -> str:
+        n, q = self.inputs.mean.shape
+        return f"GPLVM, {n} rows, {q} latent inputs; {self.model._title()}"
+
+    @property
+    def _kernel(self) -> Kernel:
+        return self.model.kernel[0] if isinstance(self.model.kernel, tuple) else self.model.kernel
+
+    @property
+    def _Z(self):
+        return self.model.Z[0] if isinstance(self.model.Z, tuple) else self.model.Z
+
+    @property
+    def _dtype(self):
+        return self._Z.dtype
+
+
+def _components(Y: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Scores of the principal components of unit variance, their variances, and the mean variance that they leave.
+
+    Missing cells count as their column's mean. Where there are fewer components, small noise fills up.
+    """
+    centred = np.nan_to_num(Y - np.nanmean(Y, axis=0))
+    U, s, _ = np.linalg.svd(centred, full_matrices=False)
+    found = min(count, int(np.sum(s > 1e-8 * max(s[0], 1e-300))))
+    scores = 0.01 * np.random.default_rng(0).normal(size=(len(Y), count))
+    scores[:, :found] = U[:, :found] * np.sqrt(len(Y))
+    variances = np.full(count, 1e-4 * max(s[0] ** 2, 1e-300))
+    variances[:found] = np.maximum(s[:found] ** 2, variances[0])
+    left = float(np.sum(s[count:] ** 2) / Y.size)
+    return scores.astype(Y.dtype), variances.astype(Y.dtype), left
+
+
+def _placed(model: GPLVM, rows: Rows | Batch):
+    """The rows with q(X) in place of what is known of the inputs, and the divergence of the two."""
+    inputs = model.inputs if isinstance(rows, Rows) else model.inputs.take(rows.index)
+    weight = jnp.ones(len(rows.X), rows.X.dtype) if isinstance(rows, Rows) else rows.weight
+    divergence = inputs.divergence(rows.X, rows.spread, weight)
+    return rows._replace(X=inputs.among(rows.X, rows.spread), spread=inputs.spread(rows.spread)), divergence
+
+
+@eqx.filter_jit
+def _elbo(model: GPLVM, rows: Rows | Batch):
+    placed, divergence = _placed(model, rows)
+    value, followed = model.model.bound_on(placed)
+    return value - divergence, {**followed, "input_divergence": divergence}

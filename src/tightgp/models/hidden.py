@@ -1,0 +1,135 @@
+"""A hidden layer of a deep GP: functions whose values are the inputs of the next layer (maths 7.6)."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from tightgp import checks, conditionals, linalg, means, parameters
+from tightgp.conditionals import Conditional
+from tightgp.kernels import Kernel
+from tightgp.latents import Latents
+from tightgp.likelihoods import Gaussian
+from tightgp.models.base import check_mean, check_parts, jitter_level
+from tightgp.models.construction import inducing_sets, trained_scales
+from tightgp.parameters import Parameter, reader, real
+from tightgp.posterior import Posterior
+from tightgp.variational import COVARIANCES, VariationalGaussian
+
+#: q(w) starts this narrow, so that a layer begins as its mean function.
+_START = 1e-5
+_BOUNDS = ("spherical", "standard")
+
+
+class HiddenLayer(eqx.Module):
+    """``num_functions`` GPs with one kernel and inducing inputs ``Z`` (M, D), and a whitened Gaussian q of each.
+
+    ``mean`` maps the layer's inputs to one column for each function; None is the identity, where there are as many
+    functions as inputs. `linear` makes one that stays as it is in training. ``bound`` "spherical" trains a scale v of
+    each function's conditional, "standard" has v = 1; a v of each row would be no bound here (maths 5.3).
+
+    >>> layer = HiddenLayer(SquaredExponential(), Z, num_functions=2)
+    """
+
+    kernel: Kernel
+    mean: means.Mean
+    _Z: Parameter
+    _v: Parameter | None
+    q: VariationalGaussian
+    bound: Conditional = eqx.field(static=True)
+    jitter: float = eqx.field(static=True)
+
+    Z = reader("_Z", "Inducing inputs (M, D).")
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        Z,
+        num_functions: int,
+        mean: means.Mean | None = None,
+        covariance: str = "full",
+        bound: str = "spherical",
+        jitter: float | None = None,
+    ):
+        checks.count("num_functions", num_functions)
+        checks.choice("covariance", covariance, COVARIANCES[:2])
+        checks.choice("bound", bound, _BOUNDS)
+        self._Z = inducing_sets("Z", np.asarray(Z) if isinstance(Z, list | tuple) else Z)[0]
+        inputs, dtype = self._Z.raw.shape[1], self._Z.raw.dtype
+        if mean is None:
+            if inputs != num_functions:
+                raise ValueError(
+                    f"mean is needed where {num_functions} function(s) have {inputs} input(s): give one such as "
+                    f"tightgp.models.hidden.linear(slopes) with slopes ({inputs}, {num_functions}), or "
+                    "tightgp.means.Zero(); DeepGP.start chooses the main directions of the data"
+                )
+            mean = linear(np.eye(inputs))
+        check_parts(kernel, mean)
+        self.kernel, self.mean = parameters.cast((kernel, mean), dtype)
+        check_mean(self.mean, self.Z, num_functions)
+        jax.eval_shape(self.kernel, self.Z)  # a kernel that does not fit Z's columns says so here
+        self.bound = conditionals.named(bound)
+        self._v = trained_scales(self.bound, num_functions, dtype)
+        self.jitter = jitter_level(jitter, dtype)
+        prior = VariationalGaussian.prior(None, len(self.Z), num_functions, covariance, dtype)
+        self.q = eqx.tree_at(lambda q: q._root.raw, prior, _START * prior._root.raw)
+
+    @property
+    def num_inputs(self) -> int:
+        """Columns of its inputs."""
+        return self._Z.raw.shape[1]
+
+    @property
+    def num_functions(self) -> int:
+        """Columns of its values."""
+        return self.q._mean.raw.shape[1]
+
+    @property
+    def v(self) -> Float[Array, " l"]:
+        """The scale of each function's conditional covariance: trained under "spherical", else one."""
+        return jnp.ones(self.num_functions, self._Z.raw.dtype) if self._v is None else self._v.value
+
+    def posterior(self, scaled: bool = False) -> Posterior:
+        """What the layer says of its functions, seen without noise; ``scaled`` multiplies the conditional's variance by
+        v, as in training."""
+        return self.factored(scaled)[0]
+
+    @linalg.full_precision
+    def factored(self, scaled: bool) -> tuple[Posterior, Float[Array, ""]]:
+        """`posterior`, and the jitter that its factor took."""
+        factor = linalg.factorise(self.kernel(self.Z), self.jitter)
+        post = Posterior(
+            latents=(Latents(self.kernel, self.Z, factor.matrix, factor.inverse, (self.q.whitened(),)),),
+            mean=self.mean,
+            likelihood=Gaussian(None),
+            mixing=None,
+            scale=self.v if scaled else None,
+            training=None,
+            vector=False,
+        )
+        return post, factor.jitter
+
+    def random_start(self, key, inputs: Float[Array, "n d"]) -> "HiddenLayer":
+        """Another start for training, with inducing inputs drawn from ``inputs``."""
+        key_z, key_p = jax.random.split(key)
+        layer, wanted = parameters.perturbed(self, key_p), len(self._Z.raw)
+        if self._Z.frozen:
+            return layer
+        chosen = jax.random.choice(key_z, len(inputs), (wanted,), replace=len(inputs) < wanted)
+        return eqx.tree_at(lambda one: one._Z.raw, layer, jnp.asarray(inputs)[chosen])
+
+    def __repr__(self) -> str:
+        if not all(eqx.is_array(p.raw) for p in parameters.named_parameters(self).values()):
+            return eqx.tree_pformat(self)  # a part of a layer, as tree transformations make them
+        return parameters.table(self, f"HiddenLayer, {self.outline}, {self._Z.raw.dtype}")
+
+    @property
+    def outline(self) -> str:
+        """Its inputs, functions, bound and inducing points, in a few words."""
+        return f"{self.num_inputs} → {self.num_functions}, bound {self.bound.name}, M = {len(self._Z.raw)}"
+
+
+def linear(slopes) -> means.Linear:
+    """``m(x) = slopesᵀx`` with slopes (D, L), which stays as it is in training."""
+    return means.Linear(real(slopes, name="slopes", frozen=True), real(0.0, frozen=True))

@@ -1,0 +1,84 @@
+"""q(X): an independent Gaussian for each uncertain input of each row (maths 7.7)."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from tightgp import checks, parameters
+from tightgp.data import Dataset
+from tightgp.kernels.base import AnyArray
+from tightgp.parameters import Parameter, reader
+from tightgp.spread import Spread
+
+
+class LatentInputs(eqx.Module):
+    """``Π N(x_iq | mean_iq, variance_iq)`` over N rows and Q uncertain columns."""
+
+    _mean: Parameter
+    _variance: Parameter
+
+    mean = reader("_mean", "Means (N, Q).")
+    variance = reader("_variance", "Variances (N, Q).")
+
+    def __init__(self, mean, variance=0.1):
+        self._mean = parameters.real(mean, name="mean")
+        checks.matrix("mean", self._mean.raw)
+        if not isinstance(variance, Parameter):
+            value = checks.positive("variance", variance)
+            if value.shape not in ((), self._mean.raw.shape):
+                raise ValueError(f"variance must be one number or have shape {self._mean.raw.shape}, got {value.shape}")
+            variance = parameters.positive(jnp.broadcast_to(jnp.asarray(value, self._mean.raw.dtype), self.mean.shape))
+        self._variance = variance
+
+    def check(self, data: Dataset) -> None:
+        """Refuse data with other rows, or other columns that are uncertain."""
+        n, q = self.mean.shape
+        if data.num_data != n:
+            raise ValueError(
+                f"data have {data.num_data} row(s) but the model has latent inputs of {n}; they must agree"
+            )
+        spread = data.spread
+        if spread is None:
+            raise ValueError(
+                "data say that all inputs are known; pass Dataset.latent(Y, Q), or Dataset(X, Y, input_variance=...)"
+            )
+        if len(spread.columns) != q:
+            raise ValueError(
+                f"data have {len(spread.columns)} uncertain input column(s) but the model has {q}; they must agree"
+            )
+        if not isinstance(spread.variance, jax.core.Tracer) and np.any(np.asarray(spread.variance) <= 0):
+            raise ValueError("input_variance must be above zero in every row of a column that is uncertain")
+
+    def take(self, index: AnyArray) -> "LatentInputs":
+        """Those of some rows."""
+        return jax.tree.map(lambda a: a[index], self)
+
+    def among(self, X: Float[AnyArray, "n d"], prior: Spread | None) -> Float[Array, "n d"]:
+        """The inputs with these means in their uncertain columns."""
+        assert prior is not None
+        if len(prior.columns) == X.shape[1]:
+            return self.mean
+        return jnp.asarray(X).at[:, jnp.asarray(prior.columns)].set(self.mean)
+
+    def spread(self, prior: Spread | None) -> Spread:
+        """How uncertain inputs are under q."""
+        assert prior is not None
+        return Spread(self.variance, prior.columns)
+
+    def divergence(self, X: Float[Array, "n d"], prior: Spread | None, weight: Float[Array, " n"]) -> Float[Array, ""]:
+        """``Σ_i weight_i KL[q(x_i) ‖ p(x_i)]``, with the prior ``N(X, prior)``."""
+        assert prior is not None
+        X = X if len(prior.columns) == X.shape[1] else X[:, jnp.asarray(prior.columns)]
+        share = self.variance / prior.variance
+        each = share + (self.mean - X) ** 2 / prior.variance - 1 - jnp.log(share)
+        return 0.5 * jnp.sum(weight * jnp.sum(each, axis=1))
+
+    def perturbed(self, key) -> "LatentInputs":
+        """Means moved at random by a tenth of their standard deviation, for another start."""
+        if self._mean.frozen:
+            return self
+        noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
+        moved = self.mean + 0.1 * jnp.std(self.mean, axis=0) * noise
+        return eqx.tree_at(lambda i: i._mean.raw, self, moved)
