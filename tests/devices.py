@@ -38,7 +38,7 @@ def _gradient(made, laid):
 
 
 def values(data, X_new):
-    """Objective, gradient, posterior mean and variance, and upper bound, under each bound."""
+    """Objective, gradient, posterior mean and variance, and upper bound, under each bound; and with uncertain inputs."""
     found = {}
     for name, bound in BOUNDS.items():
         one = model(data.X, bound)
@@ -50,6 +50,8 @@ def values(data, X_new):
             "var": np.asarray(var).tolist(),
             "upper": float(one.upper_bound(data)),
         }
+    one, uncertain = model(data.X, "diagonal"), tgp.Dataset(data.X, data.y, input_variance=[0.0, 0.1])
+    found["uncertain"] = {"elbo": float(one.elbo(uncertain)), "gradient": gradient(one, uncertain).tolist()}
     return found
 
 

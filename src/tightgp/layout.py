@@ -120,7 +120,8 @@ class Sharded(Layout):
 
     def total(self, body, init, plan, kept=None):
         def here(rows, valid, kept):
-            total, stacked = Resident(rows, valid).total(body, jax.tree.map(jnp.zeros_like, init), plan, kept)
+            zero = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), init)
+            total, stacked = Resident(rows, valid).total(body, zero, plan, kept)
             return jax.lax.psum(total, _AXIS), stacked
 
         spread, one = PartitionSpec(_AXIS), PartitionSpec()

@@ -169,7 +169,11 @@ class Posterior(eqx.Module):
     def log_density_of(self, batch: Batch) -> Float[Array, "n p"]:
         """Log densities of a batch's targets; what stands where one is missing means nothing."""
         likelihood = self.likelihood if batch.known is None else self.likelihood.with_known(batch.known)
-        mean, var = predictive.marginals(self, None, batch.X)
+        if batch.spread is None:
+            mean, var = predictive.marginals(self, None, batch.X)
+        else:
+            self._check_averages(len(batch.spread.columns))
+            mean, var = predictive.averages(self, batch.X, batch.spread)
         y = jnp.where(jnp.isnan(batch.y), likelihood.filler, batch.y)
         return likelihood.predictive_log_density(mean, var, y, batch.key)
 
@@ -234,12 +238,17 @@ class Posterior(eqx.Module):
             )
         if otherwise:
             raise ValueError("input_variance needs the plain prediction: leave out exact_conditional and neighbours")
+        spread = Spread.of(jnp.broadcast_to(jnp.asarray(variance, X.dtype), X.shape))
+        if spread is not None:
+            self._check_averages(len(spread.columns))
+        return spread
+
+    def _check_averages(self, columns: int) -> None:
+        """Refuse what has no averages over so many uncertain columns."""
         if self.mixing is not None or not isinstance(self.mean, Zero | Constant):
             raise ValueError("input_variance needs a mean that is Zero or Constant, and no mixing")
-        spread = Spread.of(jnp.broadcast_to(jnp.asarray(variance, X.dtype), X.shape))
         for group in self.latents:
-            psi.check(group.kernel, X.shape[1], 0 if spread is None else len(spread.columns))
-        return spread
+            psi.check(group.kernel, group.Z.shape[1], columns)
 
     def _not_both(self, exact_conditional: bool) -> None:
         if exact_conditional:
