@@ -5,7 +5,7 @@ PEERS := .venv-peers
 GPJAX := .venv-gpjax
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format peers snelson poisson nybikes kin40k million bench bench-quick bench-gpboost bench-blocks bench-precision neighbours parity clean
+.PHONY: help demo test lint format peers snelson poisson nybikes oil kin40k million bench bench-quick bench-gpboost bench-blocks bench-precision bench-gplvm neighbours parity clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -65,6 +65,9 @@ bench-blocks: $(VENV)/.ready ## What blocks of neighbours cost, as a ratio to th
 bench-precision: $(VENV)/.ready ## How far mixed precision is off, over a sweep of conditioning
 	$(BIN)/python -m benchmarks.precision
 
+bench-gplvm: $(VENV)/.ready $(PEERS)/.ready ## The Bayesian GP-LVM against GPflow's: the same bound, time, memory (needs TIGHTGP_DATA)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.gplvm --peers $(PEERS)/bin/python --memory
+
 neighbours: $(VENV)/.ready ## What each step nearer to the exact GP is worth, on 4000 rows of every set (needs TIGHTGP_DATA; an hour)
 	$(BIN)/python -m experiments.neighbours --rows 4000 --test-rows 2000 --inducing 128 --steps 150
 
@@ -79,6 +82,9 @@ million: $(VENV)/.ready ## The collapsed bound on 1.3 million rows, read from di
 
 nybikes: $(VENV)/.ready ## Bicycle counts: Poisson regression with and without v (needs TIGHTGP_DATA)
 	$(BIN)/python -m experiments.nybikes
+
+oil: $(VENV)/.ready ## Oil flow: a Bayesian GP-LVM under three bounds, its table and figure (needs TIGHTGP_DATA; half an hour)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m experiments.oil
 
 clean: ## Remove environments and caches
 	rm -rf $(VENV) $(PEERS) $(GPJAX) .pytest_cache .mypy_cache .ruff_cache .hypothesis

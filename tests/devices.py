@@ -38,7 +38,7 @@ def _gradient(made, laid):
 
 
 def values(data, X_new):
-    """Objective, gradient, posterior mean and variance, and upper bound, under each bound; and with uncertain inputs."""
+    """Objective, gradient, posterior mean and variance, and upper bound, by bound; and with uncertain inputs."""
     found = {}
     for name, bound in BOUNDS.items():
         one = model(data.X, bound)

@@ -11,29 +11,34 @@ from tightgp import datasets, distributed, inducing, kernels, likelihoods, means
 from tightgp.conditionals import Block, Conditional, PowerEP
 from tightgp.data import Batches, Dataset
 from tightgp.diagnosis import NumericalError
-from tightgp.estimators import SparseGPClassifier, SparseGPCountRegressor, SparseGPRegressor
+from tightgp.estimators import BayesianGPLVM, SparseGPClassifier, SparseGPCountRegressor, SparseGPRegressor
 from tightgp.evidence import EvidenceBracket
 from tightgp.modelfile import load, save
-from tightgp.models import ODVGP, SGPR, SOLVEGP, SVGP, VGP, ExactGP
+from tightgp.models import GPLVM, ODVGP, SGPR, SOLVEGP, SVGP, VGP, DeepGP, ExactGP, HiddenLayer
 from tightgp.parameters import assign, freeze, named_parameters, unfreeze, with_priors
+from tightgp.placing import place
 from tightgp.posterior import Posterior
 from tightgp.training import FitResult, fit
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "GPLVM",
     "ODVGP",
     "SGPR",
     "SOLVEGP",
     "SVGP",
     "VGP",
     "Batches",
+    "BayesianGPLVM",
     "Block",
     "Conditional",
     "Dataset",
+    "DeepGP",
     "EvidenceBracket",
     "ExactGP",
     "FitResult",
+    "HiddenLayer",
     "NumericalError",
     "Posterior",
     "PowerEP",
@@ -52,6 +57,7 @@ __all__ = [
     "means",
     "named_parameters",
     "parameters",
+    "place",
     "priors",
     "save",
     "unfreeze",

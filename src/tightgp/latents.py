@@ -66,10 +66,10 @@ class Latents(NamedTuple):
     def averaged(self, X: Float[Array, "n d"], spread: Spread) -> "Averages":
         """What q(w) says of the functions at uncertain inputs (maths 7.5)."""
         averages = psi.moments(self.kernel, self.Z, X, spread)
-        mean = self.mean(linalg.whiten(self.Kuu, averages.first, self.W))
-        square = averages.second @ psi.pack(self._squares()).T
-        left, clamps = averages.residuals(psi.pack(linalg.inverse_from_factor(self.W)))
-        return Averages(mean, jnp.maximum(square - mean * mean, 0.0), left, jnp.sum(clamps))
+        A = linalg.whiten(self.Kuu, averages.first, self.W)
+        wide = self.spread(A) + jnp.maximum(averages.covariance @ psi.pack(self._squares()).T, 0.0)
+        left, clamps = averages.residuals(A, psi.pack(linalg.inverse_from_factor(self.W)))
+        return Averages(self.mean(A), wide, left, jnp.sum(clamps))
 
     def _squares(self) -> Float[Array, "l m m"]:
         """``Wᵀ⟨wwᵀ⟩W`` of each function."""

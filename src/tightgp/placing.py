@@ -43,20 +43,31 @@ def place(
     if not isinstance(new, Dataset) or (new.num_outputs, new.num_inputs) != (data.num_outputs, data.num_inputs):
         raise ValueError(f"new must be a Dataset with {data.num_outputs} output(s) and {data.num_inputs} input(s)")
     posterior = model.posterior(data) if posterior is None else posterior
-    posterior = parameters.freeze(posterior.without_rows(), "*")
-    v = getattr(model.model, "v", None)
-    bound = model.model.bound
-    structure = DIAGONAL if bound.curvature and v is None else bound
-    near = _nearest(_outputs(posterior, model.inputs, data), np.asarray(new.targets), starts)
+    near = nearest(_outputs(posterior, model.inputs, data), np.asarray(new.targets), starts)
     best, values = model.inputs.take(near[:, 0]), np.full(new.num_data, -np.inf)
     for k in range(starts):
-        start = Placement(posterior, model.inputs.take(near[:, k]), v, structure)
-        placed = fit(start, new, steps=steps, progress=progress).model
+        start = _placement(model, posterior, model.inputs.take(near[:, k]))
+        # Rows are placed together, but should not feel it: each goes as far as it can.
+        result = fit(start, new, steps=steps, tolerance=1e-14, progress=progress)
+        if result.message == "interrupted":
+            raise KeyboardInterrupt
+        placed = result.model
         here = np.asarray(each_objective(*placed.prepare(new)))
         better = here > values
         best = jax.tree.map(lambda a, b, w=better: jnp.where(w[:, None], a, b), placed.inputs, best)
         values = np.where(better, here, values)
     return best
+
+
+def row_bounds(model: GPLVM, posterior: Posterior, inputs: LatentInputs, new: Dataset) -> np.ndarray:
+    """A lower bound on the log density of each of ``new`` rows (7.8), with this q of their latent inputs."""
+    return np.asarray(each_objective(*_placement(model, posterior, inputs).prepare(new)))
+
+
+def _placement(model: GPLVM, posterior: Posterior, inputs: LatentInputs) -> Placement:
+    v, bound = getattr(model.model, "v", None), model.model.bound
+    structure = DIAGONAL if bound.curvature and v is None else bound
+    return Placement(parameters.freeze(posterior.without_rows(), "*"), inputs, v, structure)
 
 
 def _outputs(posterior: Posterior, inputs: LatentInputs, data: Dataset) -> np.ndarray:
@@ -65,7 +76,7 @@ def _outputs(posterior: Posterior, inputs: LatentInputs, data: Dataset) -> np.nd
     return np.asarray(predictive.apply(posterior.likelihood, "predict", *f)[0])
 
 
-def _nearest(outputs: np.ndarray, Y: np.ndarray, count: int) -> np.ndarray:
+def nearest(outputs: np.ndarray, Y: np.ndarray, count: int) -> np.ndarray:
     """For each row of ``Y`` the ``count`` rows of ``outputs`` nearest to it, in the columns that it has."""
     step = max(1, _MOST_DISTANCES // len(outputs))
     found = []

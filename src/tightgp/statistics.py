@@ -222,9 +222,10 @@ _stream.defvjp(_stream_fwd, _stream_bwd)
 
 
 class _Sums(NamedTuple):
-    """What a pass over uncertain rows adds up; ``S`` (packed) and ``b`` are not whitened yet."""
+    """What a pass over uncertain rows adds up; ``covariance`` (packed) is not whitened yet."""
 
-    S: Float[Array, " k"]
+    covariance: Float[Array, " k"]
+    S: Float[Array, "m m"]
     b: Float[Array, "m p"]
     yy: Float[Array, ""]
     penalty: Float[Array, ""]
@@ -237,23 +238,26 @@ class _Sums(NamedTuple):
 def _averaged(structure: Conditional, process: Process, factor: Factor, laid: Layout, chunk: int | None) -> Statistics:
     """The same sums where inputs are uncertain: averages over them take the place of kernel values (maths 7.4)."""
     m, W = process.Z.shape[0], factor.inverse
-    plan = _choose(laid.length, psi.packed_size(m), W.dtype.itemsize, 1, chunk).plan
+    plan = _choose(laid.length, 2 * psi.packed_size(m), W.dtype.itemsize, 1, chunk).plan
     inverse = psi.pack(linalg.inverse_from_factor(W))
-    sums = streaming.streamed(partial(_uncertain, structure), plan, (process, inverse), laid)
-    S = W @ psi.unpack(sums.S, m) @ W.T
-    return Statistics(S, W @ sums.b, *sums[2:])
+    sums = streaming.streamed(partial(_uncertain, structure), plan, (process, W, inverse), laid)
+    S = sums.S + W @ psi.unpack(sums.covariance, m) @ W.T
+    return Statistics(0.5 * (S + S.T), *sums[2:])
 
 
-def _uncertain(structure: Conditional, given: tuple[Process, Array], chunk: tuple[Rows, Array]) -> _Sums:
-    (process, inverse), (rows, valid) = given, chunk
+def _uncertain(structure: Conditional, given: tuple[Process, Array, Array], chunk: tuple[Rows, Array]) -> _Sums:
+    (process, W, inverse), (rows, valid) = given, chunk
     variance = process.noise + rows.known
     precision = valid / variance
     averages = psi.moments(process.kernel, process.Z, rows.X, rows.spread)
+    A = linalg.times_lower_t(averages.first, W)
     y = rows.y - process.mean(rows.X)
-    r, clamps = averages.residuals(inverse)
+    r, clamps = averages.residuals(A, inverse)
+    seen = precision[:, None] * A
     return _Sums(
-        precision @ averages.second,
-        averages.first.T @ (precision[:, None] * y),
+        precision @ averages.covariance,
+        seen.T @ A,
+        seen.T @ y,
         jnp.sum(precision[:, None] * y * y),
         jnp.sum(structure.penalties(precision * r)),
         jnp.sum(precision * r),
@@ -277,7 +281,8 @@ def optimal_V(
     def body(_, chunk, kept):
         if inverse is not None:
             here = chunk[0]
-            left, _ = psi.moments(process.kernel, process.Z, here.X, here.spread).residuals(inverse)
+            averages = psi.moments(process.kernel, process.Z, here.X, here.spread)
+            left, _ = averages.residuals(linalg.times_lower_t(averages.first, W), inverse)
             r = left / (process.noise + here.known)
             return None, structure.scales(r, excess / n)[:, None, None]
         terms = local_terms(process, chunk, structure.size)

@@ -75,7 +75,7 @@ def _over_chunks(functions, batch, structure) -> DataTerm:
     size = min(structure.size, n)
     structure = replace(structure, size=size)
     backend = "cpu" if jax.default_backend() == "cpu" else "gpu"
-    numbers = max(m if batch.spread is None else psi.packed_size(m), size, functions.likelihood.numbers_per_row)
+    numbers = max(m if batch.spread is None else 8 * psi.packed_size(m), size, functions.likelihood.numbers_per_row)
     most = max(_CHUNK_BYTES[backend] // (numbers * batch.X.dtype.itemsize), size)
     chunks = math.ceil(n / most)
     rows = math.ceil(math.ceil(n / chunks) / size) * size

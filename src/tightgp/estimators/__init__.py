@@ -2,6 +2,7 @@
 
 from tightgp.estimators.classification import SparseGPClassifier
 from tightgp.estimators.counts import SparseGPCountRegressor
+from tightgp.estimators.gplvm import BayesianGPLVM
 from tightgp.estimators.regression import SparseGPRegressor
 
-__all__ = ["SparseGPClassifier", "SparseGPCountRegressor", "SparseGPRegressor"]
+__all__ = ["BayesianGPLVM", "SparseGPClassifier", "SparseGPCountRegressor", "SparseGPRegressor"]

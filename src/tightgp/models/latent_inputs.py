@@ -29,7 +29,8 @@ class LatentInputs(eqx.Module):
             value = checks.positive("variance", variance)
             if value.shape not in ((), self._mean.raw.shape):
                 raise ValueError(f"variance must be one number or have shape {self._mean.raw.shape}, got {value.shape}")
-            variance = parameters.positive(jnp.broadcast_to(jnp.asarray(value, self._mean.raw.dtype), self.mean.shape))
+            full = jnp.broadcast_to(jnp.asarray(value, self._mean.raw.dtype), self.mean.shape)
+            variance = parameters.positive(full, name="variance", squared=True)
         self._variance = variance
 
     def check(self, data: Dataset) -> None:

@@ -20,34 +20,37 @@ _NODES = {1: 32, 2: 16, 3: 10}
 
 
 class Moments(NamedTuple):
-    """``⟨k(x, x)⟩``, ``⟨k(x, z)⟩`` and, for each pair of inducing inputs, ``⟨k(x, z)k(x, z')⟩``."""
+    """``⟨k(x, x)⟩``, ``⟨k(x, z)⟩``, and the covariance of ``k(x, z)`` and ``k(x, z')`` for each pair of them."""
 
     prior: Float[Array, " n"]
     first: Float[Array, "n m"]
-    second: Float[Array, "n k"]
+    covariance: Float[Array, "n k"]
 
-    def residuals(self, inverse: Float[Array, " k"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
-        """What the inducing points leave of the prior's variance, from the packed inverse of ``Kuu``, and where that
-        was negative by rounding."""
-        left = self.prior - self.second @ inverse
+    def residuals(
+        self, A: Float[Array, "n m"], inverse: Float[Array, " k"]
+    ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+        """What the inducing points leave of the prior's variance, from the whitened first moments ``A`` and the packed
+        inverse of ``Kuu``, and where that was negative by rounding."""
+        left = self.prior - jnp.sum(A * A, axis=1) - self.covariance @ inverse
         return jnp.maximum(left, 0.0), (left < 0).astype(left.dtype)
 
 
 @linalg.full_precision
 def moments(kernel: Kernel, Z: Float[Array, "m d"], X: Float[Array, "n d"], spread: Spread) -> Moments:
     """The averages over inputs ``N(X, spread)``, row by row."""
-    pairs = np.tril_indices(Z.shape[0])
     known = terms(kernel, X.shape[1])
     if known is not None:
         S = jnp.asarray(spread.full(X.shape[1]))
-        return Moments(closed.prior(known, X, S), closed.first(known, Z, X, S), closed.second(known, Z, X, S, pairs))
+        return Moments(closed.prior(known, X, S), closed.first(known, Z, X, S), closed.covariance(known, Z, X, S))
     z, weights = (jnp.asarray(a, X.dtype) for a in grid(len(spread.columns)))
     at = spread.nodes(X, z)
     flat = at.reshape(-1, X.shape[1])
     prior = kernel.diagonal(flat).reshape(at.shape[:2]) @ weights
     K = kernel(flat, Z).reshape(*at.shape[:2], -1)
-    second = jnp.einsum("nkm,nkl->nml", K * weights[:, None], K)
-    return Moments(prior, jnp.einsum("nkm,k->nm", K, weights), second[:, pairs[0], pairs[1]])
+    first = jnp.einsum("nkm,k->nm", K, weights)
+    centred = (K - first[:, None, :]) * jnp.sqrt(weights)[:, None]
+    pairs = np.tril_indices(Z.shape[0])
+    return Moments(prior, first, linalg.grams(jnp.swapaxes(centred, 1, 2))[:, pairs[0], pairs[1]])
 
 
 def grid(columns: int) -> tuple[np.ndarray, np.ndarray]:
