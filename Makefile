@@ -19,8 +19,9 @@ $(VENV)/.ready: pyproject.toml
 demo: $(VENV)/.ready ## Compare the bounds on made-up data, fit a made-up table, write its report
 	$(BIN)/tightgp demo
 
+# Most of a test's time is compilation, and a quarter of that is what LLVM spends on making small programs fast.
 test: $(VENV)/.ready ## Run the tests, on two processes with one BLAS thread each
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	OPENBLAS_NUM_THREADS=1 XLA_FLAGS=--xla_backend_optimization_level=0 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.ready ## Check format, lint and types
 	$(BIN)/ruff format --check .

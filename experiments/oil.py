@@ -11,10 +11,12 @@ relevant latent inputs, among all other rows (leave-one-out), and among the othe
 
 import argparse
 import json
+import platform
 import time
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from rich import box
 from rich.console import Console
@@ -215,6 +217,7 @@ def main() -> None:
     data, path = tgp.Dataset.latent(Y, Q), a.out / "oil.json"
     a.out.mkdir(parents=True, exist_ok=True)
     record = json.loads(path.read_text()) if path.exists() else {}
+    record["machine"] = f"{jax.devices()[0].device_kind}, JAX {jax.__version__}, Python {platform.python_version()}"
     console.print(f"Principal components: {errors(components(Y), labels)}")
     for m in a.inducing:
         with console.status("") as status:

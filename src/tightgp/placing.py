@@ -40,9 +40,16 @@ def place(
         raise ValueError(f"model must be a trained tightgp.GPLVM, got {type(model).__name__}")
     checks.count("starts", starts, len(model.inputs.mean), "the number of training rows")
     checks.count("steps", steps)
+    if not isinstance(data, Dataset):
+        raise ValueError(f"data must be the Dataset that model was trained on, got {type(data).__name__}")
     if not isinstance(new, Dataset) or (new.num_outputs, new.num_inputs) != (data.num_outputs, data.num_inputs):
         raise ValueError(f"new must be a Dataset with {data.num_outputs} output(s) and {data.num_inputs} input(s)")
+    checks.same_dtype("y of new", new.y, "the model", model.inputs.mean)
     posterior = model.posterior(data) if posterior is None else posterior
+    try:
+        posterior.likelihood.check_targets(np.asarray(new.targets))
+    except ValueError as error:
+        raise ValueError(f"new: {error}") from None
     near = nearest(_outputs(posterior, model.inputs, data), np.asarray(new.targets), starts)
     best, values = model.inputs.take(near[:, 0]), np.full(new.num_data, -np.inf)
     for k in range(starts):

@@ -37,7 +37,7 @@ def marginals(post: "Posterior", refinement: Refinement | None, X):
 @eqx.filter_jit
 def averages(post: "Posterior", X, spread: Spread):
     """Means and variances at uncertain inputs (maths 7.5)."""
-    width = psi.packed_size(max(len(group.Z) for group in post.latents))
+    width = max(psi.numbers_per_row(group.kernel, len(group.Z), X.shape[1], spread) for group in post.latents)
     return by_parts(lambda x, s: _average(post, x, Spread(s, spread.columns)), width, X, spread.variance)
 
 

@@ -238,7 +238,8 @@ class _Sums(NamedTuple):
 def _averaged(structure: Conditional, process: Process, factor: Factor, laid: Layout, chunk: int | None) -> Statistics:
     """The same sums where inputs are uncertain: averages over them take the place of kernel values (maths 7.4)."""
     m, W = process.Z.shape[0], factor.inverse
-    plan = _choose(laid.length, 2 * psi.packed_size(m), W.dtype.itemsize, 1, chunk).plan
+    numbers = psi.numbers_per_row(process.kernel, m, process.Z.shape[1], laid.like.spread)
+    plan = _choose(laid.length, numbers, W.dtype.itemsize, 1, chunk).plan
     inverse = psi.pack(linalg.inverse_from_factor(W))
     sums = streaming.streamed(partial(_uncertain, structure), plan, (process, W, inverse), laid)
     S = sums.S + W @ psi.unpack(sums.covariance, m) @ W.T
@@ -274,9 +275,11 @@ def optimal_V(
 ) -> Float[Array, "b s s"]:
     """The diagonal blocks of the optimal V of all rows (maths 1.4), chunk by chunk."""
     n = rows.X.shape[0]
-    uncertain = rows.spread is not None
-    way = _choose(n, psi.packed_size(len(W)) if uncertain else len(W), W.dtype.itemsize, structure.size, None)
-    inverse = psi.pack(linalg.inverse_from_factor(W)) if uncertain else None
+    width, inverse = len(W), None
+    if rows.spread is not None:
+        width = psi.numbers_per_row(process.kernel, width, process.Z.shape[1], rows.spread)
+        inverse = psi.pack(linalg.inverse_from_factor(W))
+    way = _choose(n, width, W.dtype.itemsize, structure.size, None)
 
     def body(_, chunk, kept):
         if inverse is not None:

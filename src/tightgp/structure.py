@@ -257,6 +257,8 @@ def _estimator(cls: Any, values: dict[str, Any], where: str):
 
 @functools.cache
 def _defaults(cls: type) -> dict[str, Any]:
+    if issubclass(cls, tuple):
+        return dict(getattr(cls, "_field_defaults", {}))
     if not dataclasses.is_dataclass(cls):
         return {}
     return {one.name: one.default for one in dataclasses.fields(cls) if one.default is not dataclasses.MISSING}

@@ -75,7 +75,10 @@ def _over_chunks(functions, batch, structure) -> DataTerm:
     size = min(structure.size, n)
     structure = replace(structure, size=size)
     backend = "cpu" if jax.default_backend() == "cpu" else "gpu"
-    numbers = max(m if batch.spread is None else 8 * psi.packed_size(m), size, functions.likelihood.numbers_per_row)
+    numbers = max(m, size, functions.likelihood.numbers_per_row)
+    if batch.spread is not None:
+        each = (psi.numbers_per_row(g.kernel, len(g.Z), batch.X.shape[1], batch.spread) for g in functions.latents)
+        numbers = max(numbers, 4 * max(each))  # and what the derivative makes of them
     most = max(_CHUNK_BYTES[backend] // (numbers * batch.X.dtype.itemsize), size)
     chunks = math.ceil(n / most)
     rows = math.ceil(math.ceil(n / chunks) / size) * size

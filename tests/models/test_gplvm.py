@@ -183,7 +183,8 @@ def test_missing_outputs_and_other_likelihoods_in_training(curve):
     model = explicit(None, tgp.likelihoods.Bernoulli())
     binary = tgp.Dataset.latent((curve[0] > 0).astype(float), Q)
     before = float(model.elbo(binary))
-    assert tgp.fit(model, binary, "adam", steps=60, learning_rate=0.05, progress=False).objective > before + 20
+    how = {"batch_size": N, "steps": 60, "learning_rate": 0.05, "progress": False}
+    assert tgp.fit(model, binary, "adam", **how).objective > before + 20
 
 
 def test_start_copes_with_few_columns_and_missing_cells(rng):
@@ -223,6 +224,25 @@ def test_what_cannot_be_is_refused(curve, trained):
         collapsed().elbo(tgp.Dataset(np.zeros((N, Q)), Y, input_variance=S))
     with pytest.raises(ValueError, match="rows goes with a model with an explicit q"):
         collapsed().elbo(data, rows=[0, 1])
+    for rows in ([100], 3, slice(0, 0)):
+        with pytest.raises(ValueError, match="rows must"):
+            explicit().elbo(data, rows=rows)
+    with pytest.raises(ValueError, match="Batches do not say which row is which, and a GPLVM must know"):
+        tgp.fit(explicit(), tgp.Batches([data], N), batch_size=10, epochs=1, progress=False)
+    with pytest.raises(ValueError, match="validation: validation needs rows with known inputs"):
+        tgp.fit(explicit(), data, batch_size=10, epochs=1, validation=data, progress=False)
+    with pytest.raises(ValueError, match="made of few draws, which must be new in each step"):
+        tgp.fit(explicit(None, tgp.likelihoods.Bernoulli()), data, progress=False)
+    with pytest.raises(ValueError, match="above zero in every row of a column that is uncertain"):
+        tgp.GPLVM.of(collapsed().model, tgp.Dataset(np.zeros((N, Q)), Y, input_variance=S))
+    with pytest.raises(ValueError, match="Y has infinite values in 1 row"):
+        tgp.GPLVM.start(np.where(np.arange(P) == 1, np.inf, Y[:1]), 1, 1)
+    with pytest.raises(ValueError, match=r"Y has no value at all in column\(s\) 1"):
+        tgp.GPLVM.start(np.where(np.arange(P) == 1, np.nan, Y), 2, 5)
+    with pytest.raises(ValueError, match="data must be the Dataset that model was trained on"):
+        tgp.place(trained[0].model, Y, trained[1])
+    with pytest.raises(ValueError, match="y of new has dtype float32"):
+        tgp.place(trained[0].model, trained[1], tgp.Dataset.latent(Y.astype(np.float32), Q))
     with pytest.raises(ValueError, match="batch_size needs a model with an explicit q"):
         tgp.fit(collapsed(), data, batch_size=10, epochs=1, progress=False)
     with pytest.raises(ValueError, match=r"num_inducing=31 is more than the number of rows of Y \(30\)"):

@@ -10,6 +10,7 @@ from scipy.special import logsumexp, ndtr
 
 import tightgp as tgp
 from tests.reference import Averaged, Dense, log_normal
+from tightgp import structure
 from tightgp.models.sgpr import _elbo
 
 BOUNDS = ("standard", "spherical", "diagonal")
@@ -273,6 +274,13 @@ def test_files_and_memory_maps(problem, tmp_path):
     assert float(model.elbo(mapped)) == pytest.approx(float(model.elbo(data)), rel=1e-12)
 
 
+def test_older_files_have_no_spread(problem):
+    tensors = {}
+    described = structure.encode(sgpr(problem).posterior(known(problem[1])), tensors)
+    del described["fields"]["training"]["fields"]["rows"]["fields"]["spread"]
+    assert structure.decode(described, tensors).training.rows.spread is None
+
+
 def test_what_cannot_be_is_refused(problem):
     kernel, data, Z, _noise = problem
     with pytest.raises(ValueError, match=r"input_variance must be one number, or have shape \(2,\)"):
@@ -304,6 +312,10 @@ def test_what_cannot_be_is_refused(problem):
         post.predict_f(data.X, exact_conditional=True)
     with pytest.raises(ValueError, match="input_variance needs the plain prediction"):
         sgpr(problem).posterior(known(data)).predict_f(data.X, neighbours=3, input_variance=0.1)
+    sloped = tgp.SVGP(kernel, tgp.likelihoods.Bernoulli(), Z, mean=tgp.means.Linear([1.0, 0.0]))
+    classes = tgp.Dataset(data.X, (data.y[:, 0] > 0).astype(float), input_variance=0.1)
+    with pytest.raises(ValueError, match="validation: input_variance needs a mean that is Zero or Constant"):
+        tgp.fit(sloped, known(classes), batch_size=5, epochs=1, validation=classes, progress=False)
     with pytest.raises(ValueError, match="leave out full_cov=True"):
         post.predict_f(data.X, full_cov=True, input_variance=0.1)
     with pytest.raises(ValueError, match=r"input_variance must be one number, or have shape \(2,\)"):

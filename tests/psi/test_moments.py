@@ -122,6 +122,27 @@ def test_gradient_where_an_input_is_known():
         assert all(np.all(np.isfinite(g)) for g in gradient)
 
 
+@pytest.mark.parametrize(("dtype", "far"), [("float32", 24.0), ("float64", 70.0), ("float64", 1000.0)])
+def test_far_away_nothing_is_left(dtype, far):
+    """Where averages underflow and their ratio overflows, covariances are zero, and so are their derivatives."""
+    Z, S = jnp.zeros((2, 1), dtype), jnp.full((1, 1), 0.7, dtype)
+    for kernel in (k.SquaredExponential(1.0, 1.0), k.SquaredExponential(1.0, 1.0) + k.SquaredExponential(1.0, 1.3)):
+        kernel = tgp.parameters.cast(kernel, dtype)
+
+        def total(X, S, kernel=kernel):
+            return jnp.sum(psi.moments(kernel, Z, X, Spread(S, (0,))).covariance)
+
+        value, gradient = jax.value_and_grad(total, argnums=(0, 1))(jnp.full((1, 1), far, dtype), S)
+        np.testing.assert_allclose(value, 0.0, atol=1e-30)
+        np.testing.assert_allclose(gradient, 0.0, atol=1e-30)
+
+
+def test_memory_is_planned_for_what_is_made():
+    spread = Spread(jnp.ones((1, 3)), (0, 1, 2))
+    assert psi.numbers_per_row(k.SquaredExponential(), 100, 3, spread) == 100 * 101
+    assert psi.numbers_per_row(k.Matern32(), 5, 3, spread) == 2 * 1000 * 5
+
+
 def test_packing_makes_traces(rng):
     A, B = rng.normal(size=(2, 5, 5))
     A, B = A + A.T, B + B.T

@@ -16,7 +16,7 @@ from tightgp.kernels import Kernel
 from tightgp.likelihoods import Gaussian
 from tightgp.likelihoods.base import Likelihood
 from tightgp.models.base import Model, check_finite
-from tightgp.models.latent_inputs import LatentInputs
+from tightgp.models.latent_inputs import LatentInputs, check_prior
 from tightgp.models.sgpr import SGPR
 from tightgp.models.svgp import SVGP
 from tightgp.posterior import Posterior
@@ -62,6 +62,7 @@ class GPLVM(Model):
         if not isinstance(data, Dataset) or data.spread is None:
             raise ValueError("data must be a Dataset with an input_variance: Dataset(X, y, input_variance=...)")
         spread = data.spread
+        check_prior(spread)
         return cls(model, data.X[:, spread.columns], spread.variance)
 
     @classmethod
@@ -88,6 +89,10 @@ class GPLVM(Model):
         Y = checks.floats("Y", Y)
         if Y.ndim != 2:
             raise ValueError(f"Y must have shape (N, P), rows by columns, got {Y.shape}")
+        checks.not_infinite("Y", Y)
+        empty = np.flatnonzero(np.all(np.isnan(np.asarray(Y)), axis=0))
+        if len(empty):
+            raise ValueError(f"Y has no value at all in column(s) {checks.listed(empty)}; leave them out")
         checks.count("num_latents", num_latents)
         checks.count("num_inducing", num_inducing, len(Y), "the number of rows of Y")
         scores, shares, left = _components(np.asarray(Y), num_latents)
@@ -109,18 +114,37 @@ class GPLVM(Model):
         """One over the lengthscale of each input: near zero where it is not used."""
         return 1 / self._kernel.length_scales(self._Z.shape[1])
 
-    def elbo(self, data: Dataset, num_data: int | None = None, key=None, rows=None) -> Float[Array, ""]:
+    @property
+    def draws_anew(self) -> bool:
+        """Whether training needs fresh draws in each step: few that stay the same would be learnt by heart."""
+        drawn = isinstance(self.model, SVGP) and not self.model.likelihood.quadratic
+        return drawn and self.inputs.mean.shape[1] > 1
+
+    @property
+    def remembers_rows(self) -> bool:
+        """Whether something is kept for each row, so that it must be known which one a row is."""
+        return True
+
+    def elbo(self, data: Dataset, key=None, rows=None) -> Float[Array, ""]:
         """The bound on the log evidence, in total nats (maths 7.7).
 
         With `SVGP`, ``rows`` says which rows (numbers or a slice) of ``data`` make up a minibatch, from which the same
-        total is estimated without bias.
+        total is estimated without bias; ``key`` is for likelihoods that take expectations by draws.
         """
         model, whole = self.prepare(data)
         if rows is not None:
             if not isinstance(whole, Batch):
                 raise ValueError("rows goes with a model with an explicit q(u): GPLVM(SVGP(...), ...)")
-            whole = whole.each(lambda a: a[rows])
-            whole = whole._replace(weight=whole.weight * (data.num_data / len(whole.X)))
+            try:
+                chosen = np.arange(data.num_data)[rows]
+            except IndexError as error:
+                raise ValueError(
+                    f"rows must be row numbers, a slice or a mask of {data.num_data} rows: {error}"
+                ) from None
+            if chosen.ndim != 1 or not len(chosen):
+                raise ValueError("rows must choose at least one row: row numbers such as [0, 3], a slice or a mask")
+            whole = whole.each(lambda a: a[chosen])
+            whole = whole._replace(weight=whole.weight * (data.num_data / len(chosen)))
         if key is not None and isinstance(whole, Batch):
             whole = whole._replace(key=key)
         return check_finite(_elbo(model, whole)[0], model, whole)

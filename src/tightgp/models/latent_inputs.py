@@ -13,6 +13,12 @@ from tightgp.parameters import Parameter, reader
 from tightgp.spread import Spread
 
 
+def check_prior(spread: Spread) -> None:
+    """Refuse a prior that knows an input in some rows and not in others: q could not differ from it there."""
+    if not isinstance(spread.variance, jax.core.Tracer) and np.any(np.asarray(spread.variance) <= 0):
+        raise ValueError("input_variance must be above zero in every row of a column that is uncertain")
+
+
 class LatentInputs(eqx.Module):
     """``Π N(x_iq | mean_iq, variance_iq)`` over N rows and Q uncertain columns."""
 
@@ -49,8 +55,7 @@ class LatentInputs(eqx.Module):
             raise ValueError(
                 f"data have {len(spread.columns)} uncertain input column(s) but the model has {q}; they must agree"
             )
-        if not isinstance(spread.variance, jax.core.Tracer) and np.any(np.asarray(spread.variance) <= 0):
-            raise ValueError("input_variance must be above zero in every row of a column that is uncertain")
+        check_prior(spread)
 
     def take(self, index: AnyArray) -> "LatentInputs":
         """Those of some rows."""

@@ -5,6 +5,8 @@ taken out of it before anything is rounded: what is left, a covariance, is small
 exponent is a matrix product of what belongs to the row and what belongs to the pair of inducing inputs.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -37,10 +39,10 @@ def covariance(
     values = [_bump(bump, Z, X, S) for bump in terms.bumps]
     total = jnp.zeros((X.shape[0], len(pairs[0])), X.dtype)
     for i, (one, mine) in enumerate(zip(terms.bumps, values, strict=True)):
-        total = total + _squares(mine) * jnp.expm1(_same(one.precision, left, right, X, S))
+        total = total + _squares(mine) * _expm1(_same(one.precision, left, right, X, S))
         for other, theirs in zip(terms.bumps[i + 1 :], values[i + 1 :], strict=True):
-            there = jnp.expm1(_different(one.precision, other.precision, left, right, X, S))
-            back = jnp.expm1(_different(one.precision, other.precision, right, left, X, S))
+            there = _expm1(_different(one.precision, other.precision, left, right, X, S))
+            back = _expm1(_different(one.precision, other.precision, right, left, X, S))
             total = total + _outer(mine, theirs) * there + _outer(theirs, mine) * back
     if terms.slopes is None:
         return total
@@ -93,11 +95,18 @@ def _different(p, r, Z1, Z2, X, S) -> Float[Array, "n k"]:
     return left @ jnp.concatenate([jnp.ones_like(Z1[:, :1]), Z1, Z2, middle, *squares], axis=1).T
 
 
+def _expm1(x: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    """``exp(x) − 1``, so that it stays finite.
+
+    Where ``x`` is large, a row is so far from both inducing inputs that both averages and their covariance are zero.
+    """
+    return jnp.expm1(jnp.minimum(x, 0.5 * math.log(jnp.finfo(x.dtype).max)))
+
+
 @jax.custom_vjp
 def _squares(a: Float[Array, "n m"]) -> Float[Array, "n k"]:
     """``a_i a_j`` for each pair of the lower triangle."""
-    i, j = np.tril_indices(a.shape[1])
-    return a[:, i] * a[:, j]
+    return _outer(a, a)
 
 
 def _squares_bwd(a, bar):
@@ -114,7 +123,7 @@ _squares.defvjp(lambda a: (_squares(a), a), _squares_bwd)
 def _outer(a: Float[Array, "n m"], b: Float[Array, "n m"]) -> Float[Array, "n k"]:
     """``a_i b_j`` for each pair of the lower triangle."""
     i, j = np.tril_indices(a.shape[1])
-    return a[:, i] * b[:, j]
+    return jax.lax.optimization_barrier(a[:, i] * b[:, j])  # picking columns within other loops makes these slow
 
 
 def _outer_bwd(residuals, bar):

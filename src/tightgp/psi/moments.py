@@ -76,6 +76,13 @@ def check(kernel: Kernel, num_inputs: int, columns: int) -> None:
         )
 
 
+def numbers_per_row(kernel: Kernel, m: int, num_inputs: int, spread: Spread) -> int:
+    """How many numbers are made for each row and ``m`` inducing inputs."""
+    if terms(kernel, num_inputs) is not None:
+        return 2 * packed_size(m)
+    return 2 * max(packed_size(m), _NODES[len(spread.columns)] ** len(spread.columns) * m)
+
+
 def packed_size(m: int) -> int:
     """How many pairs there are of ``m``."""
     return m * (m + 1) // 2

@@ -41,7 +41,7 @@ def check_minibatches(model, data, method, batch_size, epochs, validation, patie
         if getattr(model, "draws_anew", False):
             raise ValueError(
                 f"batch_size is needed: the objective of this {_kind(model)} is made of few draws, which must be new "
-                "in each step; pass batch_size (the number of rows for all of them), or a num_samples of at least 10"
+                "in each step; pass batch_size (the number of rows for all of them)"
             )
         for name, value in (("epochs", epochs), ("validation", validation), ("stream", stream)):
             if value is not None:
@@ -52,6 +52,8 @@ def check_minibatches(model, data, method, batch_size, epochs, validation, patie
         raise ValueError("batch_size goes with method='adam' or 'natural': L-BFGS needs the whole objective")
     if not isinstance(model, Minibatched):
         raise ValueError(f"batch_size needs a model with an explicit q(u) such as SVGP; {_kind(model)} sees all rows")
+    if isinstance(data, Batches) and getattr(model, "remembers_rows", False):
+        raise ValueError(f"Batches do not say which row is which, and a {_kind(model)} must know: pass a Dataset")
     if not isinstance(data, Dataset | Batches):
         raise ValueError(f"data must be a tightgp.Dataset or tightgp.Batches, got {type(data).__name__}")
     if epochs is not None:

@@ -230,6 +230,7 @@ def _held_out(model, validation: Dataset):
     """Validation rows on the device."""
     try:
         rows = model.as_batch(validation)
+        jax.eval_shape(model.score, rows)
     except ValueError as error:
         raise ValueError(f"validation: {error}") from None
     if np.all(np.isnan(validation.y)):
