@@ -19,9 +19,12 @@ $(VENV)/.ready: pyproject.toml
 demo: $(VENV)/.ready ## Compare the bounds on made-up data, fit a made-up table, write its report
 	$(BIN)/tightgp demo
 
-# Most of a test's time is compilation, and a quarter of that is what LLVM spends on making small programs fast.
+# Most of a test's time is compilation, much of that what LLVM spends on making small programs fast; and threads within a
+# program gain nothing where two processes have two cores.
+TEST_XLA := --xla_backend_optimization_level=0 --xla_cpu_multi_thread_eigen=false
+
 test: $(VENV)/.ready ## Run the tests, on two processes with one BLAS thread each
-	OPENBLAS_NUM_THREADS=1 XLA_FLAGS=--xla_backend_optimization_level=0 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	OPENBLAS_NUM_THREADS=1 XLA_FLAGS='$(TEST_XLA)' $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.ready ## Check format, lint and types
 	$(BIN)/ruff format --check .

@@ -28,7 +28,7 @@ KERNELS = {
         + 0.4
     ),
 }
-laws = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+laws = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 
 
 class Disguised(k.SquaredExponential):
