@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tightgp import checks
-from tightgp.spread import Spread
+from tightgp.spread import Spread, checked_variance
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,14 +56,7 @@ class Dataset:
             checks.same_dtype("noise_variance", noise, "X", X)
             object.__setattr__(self, "noise_variance", noise)
         if self.input_variance is not None:
-            variance = checks.not_negative("input_variance", self.input_variance, X.dtype)
-            if variance.shape not in ((), X.shape[1:], X.shape):
-                raise ValueError(
-                    f"input_variance must be one number, or have shape {X.shape[1:]} (one a column of X) or {X.shape}; "
-                    f"got {variance.shape}"
-                )
-            checks.same_dtype("input_variance", variance, "X", X)
-            object.__setattr__(self, "input_variance", variance)
+            object.__setattr__(self, "input_variance", checked_variance(self.input_variance, X))
 
     @classmethod
     def latent(cls, y: Any, num_latents: int, missing: bool = False) -> "Dataset":

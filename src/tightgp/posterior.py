@@ -12,7 +12,7 @@ from tightgp.latents import Latents
 from tightgp.likelihoods import Gaussian, Likelihood
 from tightgp.means import Constant, Mean, Zero
 from tightgp.refinement import Training, refine
-from tightgp.spread import Spread
+from tightgp.spread import Spread, checked_variance
 
 #: Joint covariances and samples need a matrix of test points by test points.
 _MAX_JOINT = 20_000
@@ -231,14 +231,10 @@ class Posterior(eqx.Module):
         """How uncertain test inputs are, where that can be asked."""
         if input_variance is None:
             return None
-        variance = checks.not_negative("input_variance", input_variance, X.dtype)
-        if variance.shape not in ((), X.shape[1:], X.shape):
-            raise ValueError(
-                f"input_variance must be one number, or have shape {X.shape[1:]} or {X.shape}; got {variance.shape}"
-            )
+        variance = checked_variance(input_variance, X)
         if otherwise:
             raise ValueError("input_variance needs the plain prediction: leave out exact_conditional and neighbours")
-        spread = Spread.of(jnp.broadcast_to(jnp.asarray(variance, X.dtype), X.shape))
+        spread = Spread.of(jnp.broadcast_to(variance, X.shape))
         if spread is not None:
             self._check_averages(len(spread.columns))
         return spread

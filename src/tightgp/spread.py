@@ -6,7 +6,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from tightgp import checks
 from tightgp.kernels.base import AnyArray
+
+
+def checked_variance(value, X: Float[AnyArray, "n d"]) -> AnyArray:
+    """Variances of inputs ``X``: one number, (d,) one for each column, or (n, d)."""
+    variance = checks.not_negative("input_variance", value, X.dtype)
+    if variance.shape not in ((), X.shape[1:], X.shape):
+        raise ValueError(
+            f"input_variance must be one number, or have shape {X.shape[1:]} (one a column of X) or {X.shape}; "
+            f"got {variance.shape}"
+        )
+    checks.same_dtype("input_variance", variance, "X", X)
+    return variance
 
 
 class Spread(eqx.Module):

@@ -221,32 +221,21 @@ def _stream_bwd(structure, way, residuals, bar):
 _stream.defvjp(_stream_fwd, _stream_bwd)
 
 
-class _Sums(NamedTuple):
-    """What a pass over uncertain rows adds up; ``covariance`` (packed) is not whitened yet."""
-
-    covariance: Float[Array, " k"]
-    S: Float[Array, "m m"]
-    b: Float[Array, "m p"]
-    yy: Float[Array, ""]
-    penalty: Float[Array, ""]
-    excess: Float[Array, ""]
-    log_noise: Float[Array, ""]
-    clamped: Float[Array, ""]
-    rows: Float[Array, ""]
-
-
 def _averaged(structure: Conditional, process: Process, factor: Factor, laid: Layout, chunk: int | None) -> Statistics:
     """The same sums where inputs are uncertain: averages over them take the place of kernel values (maths 7.4)."""
     m, W = process.Z.shape[0], factor.inverse
     numbers = psi.numbers_per_row(process.kernel, m, process.Z.shape[1], laid.like.spread)
     plan = _choose(laid.length, numbers, W.dtype.itemsize, 1, chunk).plan
     inverse = psi.pack(linalg.inverse_from_factor(W))
-    sums = streaming.streamed(partial(_uncertain, structure), plan, (process, W, inverse), laid)
-    S = sums.S + W @ psi.unpack(sums.covariance, m) @ W.T
-    return Statistics(0.5 * (S + S.T), *sums[2:])
+    sums, covariance = streaming.streamed(partial(_uncertain, structure), plan, (process, W, inverse), laid)
+    S = sums.S + W @ psi.unpack(covariance, m) @ W.T
+    return sums._replace(S=0.5 * (S + S.T))
 
 
-def _uncertain(structure: Conditional, given: tuple[Process, Array, Array], chunk: tuple[Rows, Array]) -> _Sums:
+def _uncertain(
+    structure: Conditional, given: tuple[Process, Array, Array], chunk: tuple[Rows, Array]
+) -> tuple[Statistics, Float[Array, " k"]]:
+    """A chunk's sums as the means of its kernel values make them, and their covariances, packed and not whitened."""
     (process, W, inverse), (rows, valid) = given, chunk
     variance = process.noise + rows.known
     precision = valid / variance
@@ -255,8 +244,7 @@ def _uncertain(structure: Conditional, given: tuple[Process, Array, Array], chun
     y = rows.y - process.mean(rows.X)
     r, clamps = averages.residuals(A, inverse)
     seen = precision[:, None] * A
-    return _Sums(
-        precision @ averages.covariance,
+    sums = Statistics(
         seen.T @ A,
         seen.T @ y,
         jnp.sum(precision[:, None] * y * y),
@@ -266,6 +254,7 @@ def _uncertain(structure: Conditional, given: tuple[Process, Array, Array], chun
         jnp.sum(valid * clamps),
         jnp.sum(valid),
     )
+    return sums, precision @ averages.covariance
 
 
 @eqx.filter_jit

@@ -164,6 +164,14 @@ def check_finite(value, model: Model, rows):
     return value
 
 
+@eqx.filter_jit
+def mean_log_density(model, batch: Batch) -> Float[Array, ""]:
+    """How well the posterior of a model with an explicit q(u) predicts the targets that a batch has."""
+    densities = model.posterior().log_density_of(batch)
+    here = ~jnp.isnan(batch.y) & (batch.weight > 0)[:, None]
+    return jnp.sum(jnp.where(here, densities, 0.0)) / jnp.sum(here)
+
+
 def check_parts(kernel, mean) -> None:
     """Refuse what is no kernel or no mean function."""
     checks.instance("kernel", kernel, Kernel, "tightgp.kernels")

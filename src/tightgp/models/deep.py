@@ -15,7 +15,7 @@ from tightgp.data import Batch, Dataset
 from tightgp.deep_posterior import DeepPosterior, paths
 from tightgp.kernels import Kernel, SquaredExponential
 from tightgp.likelihoods.base import Likelihood
-from tightgp.models.base import Model, check_finite, check_mean, with_fields
+from tightgp.models.base import Model, check_finite, check_mean, mean_log_density, with_fields
 from tightgp.models.construction import as_tuple, check_data
 from tightgp.models.hidden import HiddenLayer, linear
 from tightgp.models.svgp import SVGP
@@ -187,7 +187,7 @@ class DeepGP(Model):
 
     def score(self, rows: Batch) -> Float[Array, ""]:
         """Mean log density of the targets of ``rows`` under the predictive distribution."""
-        return _score(self, rows)
+        return mean_log_density(self, rows)
 
     def random_start(self, key, rows: Batch) -> "DeepGP":
         X, layers = rows.X, []
@@ -276,10 +276,3 @@ def _drawn(hidden, rows: Batch, count: int) -> Batch:
 
     weight = repeated(rows.weight) / count
     return rows._replace(X=H.reshape(-1, H.shape[2]), y=repeated(rows.y), known=repeated(rows.known), weight=weight)
-
-
-@eqx.filter_jit
-def _score(model: DeepGP, batch: Batch):
-    densities = model.posterior().log_density_of(batch)
-    here = ~jnp.isnan(batch.y) & (batch.weight > 0)[:, None]
-    return jnp.sum(jnp.where(here, densities, 0.0)) / jnp.sum(here)

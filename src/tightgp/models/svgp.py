@@ -21,6 +21,7 @@ from tightgp.models.base import (
     check_parts,
     check_uncertain,
     jitter_level,
+    mean_log_density,
     with_fields,
 )
 from tightgp.models.construction import (
@@ -272,7 +273,7 @@ class SVGP(Partitioned):
 
     def score(self, rows: Batch) -> Float[Array, ""]:
         """Mean log density of the targets of ``rows`` under the predictive distribution."""
-        return _score(self, rows)
+        return mean_log_density(self, rows)
 
     def random_start(self, key, rows: Batch) -> "SVGP":
         key_z, key_p = jax.random.split(key)
@@ -344,10 +345,3 @@ def _elbo(model: SVGP, batch: Batch):
     if model._v is not None:
         followed["v"] = jnp.mean(model._v.value)
     return value, {**followed, "jitter": jitter}
-
-
-@eqx.filter_jit
-def _score(model: SVGP, batch: Batch):
-    densities = model.posterior().log_density_of(batch)
-    here = ~jnp.isnan(batch.y) & (batch.weight > 0)[:, None]
-    return jnp.sum(jnp.where(here, densities, 0.0)) / jnp.sum(here)
