@@ -25,6 +25,7 @@ from rich.table import Table
 import tightgp as tgp
 from tightgp import datasets
 from tightgp.comparison import COLOURS
+from tightgp.components import principal
 from tightgp.files import written_whole
 
 Q = 7
@@ -46,8 +47,7 @@ def readings(rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
 
 def components(Y: np.ndarray) -> np.ndarray:
     """Scores of the first two principal components."""
-    U, _, _ = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)
-    return U[:, :2] * np.sqrt(len(Y))
+    return principal(Y).scores[:, :2] * np.sqrt(len(Y))
 
 
 def under(model: tgp.GPLVM, bound: str) -> tgp.GPLVM:

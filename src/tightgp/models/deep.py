@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tightgp import checks, diagnosis, inducing, linalg, means, parameters
+from tightgp.components import principal
 from tightgp.conditionals import Conditional
 from tightgp.data import Batch, Dataset
 from tightgp.deep_posterior import DeepPosterior, paths
@@ -227,8 +228,7 @@ def _directions(X: np.ndarray, width: int) -> np.ndarray:
     D = X.shape[1]
     if width >= D:
         return np.eye(D, width, dtype=X.dtype)
-    _, vectors = np.linalg.eigh(np.cov(X, rowvar=False))
-    return np.ascontiguousarray(vectors[:, ::-1][:, :width]).astype(X.dtype)
+    return np.ascontiguousarray(principal(X).directions[:width].T)
 
 
 def _ard(kernel: Callable[..., Kernel], X: np.ndarray, variance: float) -> Kernel:

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tightgp import checks, inducing, kernels, parameters
+from tightgp.components import principal
 from tightgp.conditionals import Conditional
 from tightgp.data import Batch, Dataset
 from tightgp.kernels import Kernel
@@ -235,8 +236,7 @@ def _components(Y: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, floa
 
     Missing cells count as their column's mean. Where there are fewer components, small noise fills up.
     """
-    centred = np.nan_to_num(Y - np.nanmean(Y, axis=0))
-    U, s, _ = np.linalg.svd(centred, full_matrices=False)
+    U, s, _ = principal(Y)
     found = min(count, int(np.sum(s > 1e-8 * max(s[0], 1e-300))))
     scores = 0.01 * np.random.default_rng(0).normal(size=(len(Y), count))
     scores[:, :found] = U[:, :found] * np.sqrt(len(Y))
