@@ -3,8 +3,14 @@ import gc
 import jax
 import numpy as np
 import pytest
+from hypothesis import settings
 
 import tightgp as tgp
+
+# The same examples at every run, so that a failure is the work of a change; `--hypothesis-profile=search` draws new ones.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("search", derandomize=False, deadline=None)
+settings.load_profile("same")
 
 #: The files that take longest go first, so that at the end no process is left alone with one of them.
 LONG = (

@@ -40,12 +40,12 @@ def at(problem, lengthscale, noise):
 @settings(max_examples=25, deadline=None)
 @given(log_length=st.floats(-2.3, 2.3), log_noise=st.floats(np.log(1e-5), 0.0))
 def test_objective_and_gradient_agree_within_the_stated_tolerance(both, log_length, log_noise):
-    """Relative errors stay under 20 ε₃₂ (1 + √(κ(Kuu)/σ²)) and under a fifth, and nothing fails."""
+    """Relative errors stay under ε₃₂ (20 + 20 √(κ(Kuu)/σ²) + 3/σ²) and under three tenths, and nothing fails."""
     noise = float(np.exp(log_noise))
     (full, condition), (mixed, _) = (at(one, float(np.exp(log_length)), noise) for one in both)
     assert full.finite
     assert mixed.finite
-    tolerance = min(20 * EPS * (1 + np.sqrt(condition / noise)), 0.2)
+    tolerance = min(EPS * (20 + 20 * np.sqrt(condition / noise) + 3 / noise), 0.3)
     assert abs(mixed.value - full.value) <= tolerance * (N + abs(full.value))
     assert np.linalg.norm(mixed.gradient - full.gradient) <= tolerance * np.linalg.norm(full.gradient)
 
