@@ -7,7 +7,7 @@ from hypothesis import settings
 
 import tightgp as tgp
 
-# The same examples at every run, so that a failure is the work of a change; `--hypothesis-profile=search` draws new ones.
+# The same examples at every run, so that a failure is the work of a change; --hypothesis-profile=search draws others.
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("search", derandomize=False, deadline=None)
 settings.load_profile("same")
