@@ -5,7 +5,7 @@ PEERS := .venv-peers
 GPJAX := .venv-gpjax
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format peers snelson poisson nybikes oil kin40k million bench bench-quick bench-gpboost bench-blocks bench-precision bench-gplvm neighbours parity clean
+.PHONY: help demo test lint format peers reproduce pages oil million bench bench-quick bench-gpboost bench-blocks bench-precision bench-gplvm neighbours parity clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -19,12 +19,8 @@ $(VENV)/.ready: pyproject.toml
 demo: $(VENV)/.ready ## Compare the bounds on made-up data, fit a made-up table, write its report
 	$(BIN)/tightgp demo
 
-# Most of a test's time is compilation, much of that what LLVM spends on making small programs fast; and threads within a
-# program gain nothing where two processes have two cores.
-TEST_XLA := --xla_backend_optimization_level=0 --xla_cpu_multi_thread_eigen=false
-
 test: $(VENV)/.ready ## Run the tests, on two processes with one BLAS thread each
-	OPENBLAS_NUM_THREADS=1 XLA_FLAGS='$(TEST_XLA)' $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	OPENBLAS_NUM_THREADS=1 XLA_FLAGS="$$($(BIN)/python tests/xla_flags.py)" $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.ready ## Check format, lint and types
 	$(BIN)/ruff format --check .
@@ -35,8 +31,13 @@ format: $(VENV)/.ready ## Format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-snelson: $(VENV)/.ready ## The paper's first figure and hyperparameter table (needs TIGHTGP_DATA)
-	$(BIN)/python -m experiments.snelson
+NAME ?= all --quick
+
+reproduce: $(VENV)/.ready ## The paper's experiments: small versions of all in minutes, or one in full by NAME=snelson (most need TIGHTGP_DATA)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m experiments $(NAME)
+
+pages: $(VENV)/.ready ## Draw every table and figure of docs/reproduction from the results there are
+	$(BIN)/python -m experiments all --draw
 
 $(PEERS)/.ready: benchmarks/peers.txt
 	$(PYTHON) -m venv $(PEERS)
@@ -75,17 +76,8 @@ bench-gplvm: $(VENV)/.ready $(PEERS)/.ready ## The Bayesian GP-LVM against GPflo
 neighbours: $(VENV)/.ready ## What each step nearer to the exact GP is worth, on 4000 rows of every set (needs TIGHTGP_DATA; an hour)
 	$(BIN)/python -m experiments.neighbours --rows 4000 --test-rows 2000 --inducing 128 --steps 150
 
-poisson: $(VENV)/.ready ## The paper's artificial Poisson example: a table over ten seeds and its figure
-	$(BIN)/python -m experiments.poisson
-
-kin40k: $(VENV)/.ready ## The paper's minibatch setting on Kin40k (from TIGHTGP_DATA, or downloaded; a GPU for patience's sake)
-	$(BIN)/python -m experiments.kin40k
-
 million: $(VENV)/.ready ## The collapsed bound on 1.3 million rows, read from disk (needs TIGHTGP_DATA; minutes)
 	$(BIN)/python -m experiments.million --inducing 256 --steps 15 --mapped experiments/results/rows
-
-nybikes: $(VENV)/.ready ## Bicycle counts: Poisson regression with and without v (needs TIGHTGP_DATA)
-	$(BIN)/python -m experiments.nybikes
 
 oil: $(VENV)/.ready ## Oil flow: a Bayesian GP-LVM under three bounds, its table and figure (needs TIGHTGP_DATA; half an hour)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m experiments.oil

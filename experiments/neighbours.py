@@ -22,18 +22,15 @@ from typing import Any
 import jax
 import numpy as np
 from rich.console import Console
-from scipy import stats
 
 import tightgp as tgp
 from experiments import neighbours_report
-from tightgp import datasets, scores
+from experiments.held_out import FAILURES, prediction, told
+from tightgp import datasets
 from tightgp.training.problem import Problem
 
 SETS = ["pol", "bike", "elevators", "kin40k", "protein", "keggdirected", "keggundirected", "houseelectric"]
 BOUNDS = ["standard", "diagonal", "block:32", "block:64", "block:256", "pep:0.5:64", "pep:1:64"]
-LEVELS = (50, 90, 95)
-#: What is recorded instead of ending the run; JAX's own error is mostly memory that ran out.
-FAILURES = (tgp.NumericalError, jax.errors.JaxRuntimeError)
 
 
 def main() -> None:
@@ -149,10 +146,6 @@ def attempt(a: argparse.Namespace, bound: str, train, test, Z) -> dict[str, Any]
         return {"error": told(failed), "machine": machine}
 
 
-def told(failed: Exception) -> str:
-    return f"{type(failed).__name__}: {failed}"[:2000]
-
-
 def training(a: argparse.Namespace, bound: str, train, test, Z) -> dict[str, Any]:
     start = max(1.0, 0.5 * math.sqrt(train.num_inputs))
     kernel = tgp.kernels.Matern32(1.0, np.full(train.num_inputs, start) if a.lengthscales == "ard" else start)
@@ -183,32 +176,6 @@ def training(a: argparse.Namespace, bound: str, train, test, Z) -> dict[str, Any
         "converged": result.converged,
         "message": result.message,
         "predictions": [prediction(post, test, count) for count in ways],
-    }
-
-
-def prediction(post: tgp.Posterior, test, neighbours: int | None) -> dict[str, Any]:
-    """Scores of the test rows, and seconds: of the first time, which may hold compilation, and of a second."""
-    options: dict[str, Any] = {} if neighbours is None else {"neighbours": neighbours}
-    seconds = []
-    try:
-        for _ in range(2):
-            began = time.perf_counter()
-            mean, var = (np.asarray(array) for array in post.predict_y(test.X, **options))
-            seconds.append(time.perf_counter() - began)
-    except FAILURES as failed:
-        return {"neighbours": neighbours, "error": told(failed)}
-    if not (np.all(np.isfinite(mean)) and np.all(np.isfinite(var) & (var > 0))):
-        return {"neighbours": neighbours, "error": "some predictions are not finite"}
-    sd = np.sqrt(var)
-    half = {level: stats.norm.ppf(0.5 + level / 200) * sd for level in LEVELS}
-    return {
-        "neighbours": neighbours,
-        "log_density": float(np.mean(stats.norm.logpdf(test.y, mean, sd))),
-        "rmse": scores.rmse(test.y, mean),
-        "coverage": {str(level): scores.coverage(test.y, mean - h, mean + h) for level, h in half.items()},
-        "width": {str(level): float(2 * np.mean(h)) for level, h in half.items()},
-        "first_seconds": seconds[0],
-        "seconds": seconds[1],
     }
 
 

@@ -1,0 +1,1 @@
+"""The paper's figures and tables, from one command each: `python -m experiments NAME`."""

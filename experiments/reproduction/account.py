@@ -1,0 +1,67 @@
+"""What is kept of a training: where it ended, how it went in some hundred points, and what it predicted."""
+
+from typing import Any
+
+import numpy as np
+
+import tightgp as tgp
+from experiments.held_out import prediction
+
+#: Points kept of a trace.
+_POINTS = 160
+_FOLLOWED = ("objective", "noise_variance", "v")
+
+
+def of(result: tgp.FitResult, post, test: tgp.Dataset, neighbours: tuple[int | None, ...] = (None,)) -> dict[str, Any]:
+    """A Gaussian model's training and its test scores: globally, and from so many nearest training rows."""
+    scores = [{key: shortened(value) for key, value in prediction(post, test, n).items()} for n in neighbours]
+    found = [f"{one['log_density']:.3f}" if "error" not in one else "failed" for one in scores]
+    model = result.model
+    return {
+        **training(result),
+        "noise_variance": shortened(float(post.noise_variance)),
+        "variance": shortened(float(model.kernel.variance)),
+        "lengthscale": shortened(np.atleast_1d(np.asarray(model.kernel.lengthscale)).tolist()),
+        "test_rows": test.num_data,
+        "scores": scores,
+        "summary": f"test log density {', '.join(found)}; {result.seconds:.1f} s, {result.message}",
+    }
+
+
+def training(result: tgp.FitResult) -> dict[str, Any]:
+    """How a training went, whatever the model."""
+    return {
+        "objective": shortened(result.objective, 9),
+        "seconds": shortened(result.seconds),
+        "evaluations": result.evaluations,
+        "rejected": result.rejected,
+        "converged": result.converged,
+        "message": result.message,
+        "trace": trace(result.trace),
+    }
+
+
+def trace(columns: dict[str, np.ndarray]) -> dict[str, list]:
+    """Some points of a trace, the first and the last among them."""
+    length = len(columns["objective"])
+    at = np.unique(np.linspace(0, length - 1, _POINTS).round().astype(int))
+    return {"step": at.tolist()} | {
+        name: shortened(np.asarray(columns[name])[at].tolist(), 7) for name in _FOLLOWED if name in columns
+    }
+
+
+def histogram(values, bins: int = 40) -> dict[str, Any]:
+    """How often numbers between 0 and 1 fall where."""
+    counts, edges = np.histogram(np.clip(np.asarray(values), 0, 1), bins, (0, 1))
+    return {"counts": counts.tolist(), "edges": shortened(edges.tolist()), "mean": shortened(float(np.mean(values)))}
+
+
+def shortened(value, digits: int = 6):
+    """Floats with so many digits: what is kept is to be read and drawn, and small."""
+    if isinstance(value, float):
+        return float(f"{value:.{digits}g}")
+    if isinstance(value, list):
+        return [shortened(one, digits) for one in value]
+    if isinstance(value, dict):
+        return {key: shortened(one, digits) for key, one in value.items()}
+    return value

@@ -1,0 +1,68 @@
+"""Numbers beside the paper's: mean, standard error, and how many standard errors lie between."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.reproduction.paper import SPLITS, Number
+
+#: The paper rounds to three decimals: what rounding alone makes of a difference, as a standard deviation.
+_ROUNDING = 0.001 / math.sqrt(12)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table: the paper's, where it has one, and ours, one value a split."""
+
+    ours: tuple[float, ...]
+    paper: Number | None = None
+    splits: int = SPLITS
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.ours)) if self.ours else math.nan
+
+    @property
+    def error(self) -> float:
+        """The standard error of our mean; not known from one split."""
+        n = len(self.ours)
+        return float(np.std(self.ours, ddof=1) / math.sqrt(n)) if n > 1 else math.nan
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's, in standard errors of the difference; None where either is missing.
+
+        From one split our standard error is taken to be what one split's would be by the paper's.
+        """
+        if self.paper is None or not self.ours:
+            return None
+        mean, error = self.paper
+        own = self.error if len(self.ours) > 1 else error * math.sqrt(SPLITS)
+        return (self.mean - mean) / math.sqrt(own**2 + error**2 + _ROUNDING**2)
+
+    def text(self, digits: int = 3) -> str:
+        """As the paper prints it, mean(standard error); and how many splits, where they are fewer than planned."""
+        if not self.ours:
+            return "—"
+        spread = "" if math.isnan(self.error) else f" ({self.error:.{digits}f})"
+        few = "" if len(self.ours) >= self.splits else f" [{len(self.ours)} of {self.splits}]"
+        return minus(f"{self.mean:.{digits}f}{spread}{few}")
+
+    def paper_text(self, digits: int = 3) -> str:
+        return "" if self.paper is None else minus(f"{self.paper[0]:.{digits}f} ({self.paper[1]:.{digits}f})")
+
+    def difference_text(self) -> str:
+        return "" if self.difference is None else minus(f"{self.difference:+.1f}")
+
+    @property
+    def off(self) -> bool:
+        """Whether it lies more than two standard errors from the paper's."""
+        return self.difference is not None and abs(self.difference) > 2
+
+
+def minus(text: str) -> str:
+    """A hyphen before a digit as the sign that it is."""
+    return "".join(
+        "−" if sign == "-" and after.isdigit() else sign for sign, after in zip(text, text[1:] + " ", strict=True)
+    )

@@ -1,0 +1,72 @@
+"""`python -m experiments NAME`: train what is missing, one result file a run, and draw the page."""
+
+import argparse
+import math
+from pathlib import Path
+
+from rich.console import Console
+
+from experiments.reproduction import beaten, large, medium, nybikes, poisson, scaling, snelson, summary
+from experiments.reproduction.experiment import Choice, Experiment
+from experiments.reproduction.store import Store
+from experiments.reproduction.work import fill
+from tightgp import datasets
+
+EXPERIMENTS: dict[str, Experiment] = {
+    one.name: one
+    for module in (snelson, medium, large, poisson, nybikes, scaling, beaten)
+    for one in module.EXPERIMENTS
+}
+HERE = Path(__file__).parent.parent
+RESULTS, PAGES = HERE / "results", HERE.parent / "docs" / "reproduction"
+QUICK = HERE / "quick"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    names = "\n".join(f"  {one.name:14} {one.about}" for one in EXPERIMENTS.values())
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments",
+        description=f"{__doc__}\n\n{names}\n  {'all':14} every one of them",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", choices=[*EXPERIMENTS, "all"], metavar="NAME")
+    parser.add_argument("--quick", action="store_true", help="a small version in minutes; rows made up where need be")
+    parser.add_argument("--draw", action="store_true", help="train nothing: draw pages from the results there are")
+    parser.add_argument("--sets", nargs="+", metavar="SET", help="only these data sets")
+    parser.add_argument("--methods", nargs="+", metavar="METHOD", help="only these methods")
+    parser.add_argument("--splits", nargs="+", type=int, metavar="SPLIT", help="only these splits, from 0")
+    parser.add_argument("--inducing", nargs="+", type=int, metavar="M", help="only these numbers of inducing points")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="runs side by side, each in a process (a GPU bears several)"
+    )
+    parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so long, to go on another time")
+    parser.add_argument("--results", type=Path, help="folder of the results; default experiments/results")
+    parser.add_argument("--pages", type=Path, help="folder of the pages; default docs/reproduction")
+    a = parser.parse_args(arguments)
+    if a.jobs < 1:
+        parser.error(f"--jobs must be at least 1, got {a.jobs}")
+    chosen = list(EXPERIMENTS.values()) if a.name == "all" else [EXPERIMENTS[a.name]]
+    store = Store(a.results or (QUICK if a.quick else RESULTS))
+    pages = a.pages or (QUICK / "pages" if a.quick else PAGES)
+    choice = Choice(a.quick, *(None if x is None else tuple(x) for x in (a.sets, a.methods, a.splits, a.inducing)))
+    console, pages_made = Console(), []
+    try:
+        for experiment in chosen:
+            wanted = experiment.runs(choice)
+            if not wanted and a.name != "all":
+                parser.error(f"no run of {experiment.name} is as --sets, --methods, --splits and --inducing say")
+            if not a.draw:
+                left = fill(
+                    experiment.module, wanted, store, quick=a.quick, jobs=a.jobs, seconds=a.seconds, console=console
+                )
+                if left:
+                    console.print(f"{experiment.name}: {len(left)} runs are left; the same command goes on with them.")
+            pages_made.append(experiment.page(store, experiment.runs(Choice(a.quick)), pages))
+            for path in pages_made[-1].write(pages):
+                console.print(f"Page: {path}", highlight=False, soft_wrap=True)
+        if a.name == "all":
+            summary.write(pages_made, pages.with_suffix(".md"))
+    except datasets.DatasetError as missing:
+        raise SystemExit(str(missing)) from None
+    except KeyboardInterrupt:
+        raise SystemExit("interrupted; what is done is kept, and the same command goes on") from None

@@ -1,0 +1,87 @@
+"""GPyTorch's SVGP under the paper's protocol, on the device that JAX sees: the third column of times.
+
+Its whitened strategy, Matérn-3/2 with one lengthscale, Adam at 0.01, batches of 1024, 100 epochs, in float32 as its
+users run it. On more than 200 000 rows one epoch is timed, the rest is multiplied out, and there are no scores.
+"""
+
+import time
+
+import numpy as np
+
+from experiments.reproduction import paper
+from experiments.reproduction.rows import Parts
+from experiments.reproduction.store import Record
+from experiments.reproduction.work import Unfinished
+
+_MOST_ROWS = 200_000
+
+
+def train(parts: Parts, Z: np.ndarray, quick: bool, deadline: float) -> Record:
+    try:
+        import gpytorch
+        import torch
+    except ImportError as missing:
+        raise SystemExit(
+            f"the method gpytorch needs GPyTorch in this environment ({missing}): pip install gpytorch"
+        ) from None
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.manual_seed(0)
+
+    class Model(gpytorch.models.ApproximateGP):
+        def __init__(self, Z):
+            distribution = gpytorch.variational.CholeskyVariationalDistribution(len(Z))
+            strategy = gpytorch.variational.VariationalStrategy(self, Z, distribution, learn_inducing_locations=True)
+            super().__init__(strategy)
+            self.mean_module = gpytorch.means.ZeroMean()
+            self.covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.MaternKernel(nu=1.5))
+
+        def forward(self, x):
+            return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
+
+    def tensor(array):
+        return torch.tensor(np.asarray(array), dtype=torch.float32, device=device)
+
+    X, y = tensor(parts.train.X), tensor(parts.train.y)
+    began = time.perf_counter()
+    model, likelihood = Model(tensor(Z)).to(device), gpytorch.likelihoods.GaussianLikelihood().to(device)
+    model.covar_module.outputscale, model.covar_module.base_kernel.lengthscale = paper.VARIANCE, paper.LENGTHSCALE
+    likelihood.noise = paper.NOISE_VARIANCE
+    objective = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=len(y))
+    optimiser = torch.optim.Adam([*model.parameters(), *likelihood.parameters()], lr=paper.LEARNING_RATE)
+    epochs, batch = (3, 128) if quick else (paper.EPOCHS, paper.BATCH)
+    huge = len(y) > _MOST_ROWS
+    steps = 0
+    for _ in range(1 if huge else epochs):
+        for index in torch.randperm(len(y), device=device).split(batch):
+            optimiser.zero_grad()
+            loss = -objective(model(X[index]), y[index])
+            loss.backward()
+            optimiser.step()
+            steps += 1
+        if time.time() > deadline:
+            raise Unfinished
+    if device == "cuda":
+        torch.cuda.synchronize()
+    seconds = time.perf_counter() - began
+    record: Record = {"seconds": seconds * (epochs if huge else 1), "extrapolated": huge, "steps": steps, "scores": []}
+    if huge:
+        return record | {"summary": f"an epoch took {seconds:.1f} s"}
+    model.eval()
+    likelihood.eval()
+    density, squared = [], []
+    with torch.no_grad():
+        for index in np.array_split(np.arange(parts.test.num_data), max(1, parts.test.num_data // 4096)):
+            target, seen = (
+                tensor(np.asarray(parts.test.y)[index]),
+                likelihood(model(tensor(np.asarray(parts.test.X)[index]))),
+            )
+            density.append(torch.distributions.Normal(seen.mean, seen.variance.sqrt()).log_prob(target).cpu().numpy())
+            squared.append(((seen.mean - target) ** 2).cpu().numpy())
+    score = {"neighbours": None, "log_density": float(np.mean(np.concatenate(density)))}
+    score["rmse"] = float(np.sqrt(np.mean(np.concatenate(squared))))
+    versions = {"gpytorch": gpytorch.__version__, "torch": torch.__version__, "torch_device": device}
+    return record | {
+        "scores": [score],
+        "versions": versions,
+        "summary": f"test log density {score['log_density']:.3f}; {seconds:.1f} s",
+    }

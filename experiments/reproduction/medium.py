@@ -1,0 +1,177 @@
+"""Pol, Bike and Elevators: the exact GP, three collapsed bounds, and blocks of neighbours (figures 2 and 4, table 1).
+
+Squared exponential with a lengthscale for each input; the sparse methods take 10 000 full-batch steps of Adam from
+the paper's start, the exact GP is trained by L-BFGS.
+"""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+import tightgp as tgp
+from experiments.reproduction import account, figures, paper, rows
+from experiments.reproduction.cells import Cell, minus
+from experiments.reproduction.experiment import Choice, Experiment
+from experiments.reproduction.page import Block, Heading, Page, Picture, Table, Text
+from experiments.reproduction.store import Record, Run, Store
+from experiments.reproduction.tables import beside, compared, speed
+from experiments.reproduction.work import Work
+from tightgp.comparison import COLOURS
+
+SETS = ("pol", "bike", "elevators")
+BOUNDS = {"sgpr": "standard", "sgpr-artemev": "spherical", "sgpr-new": "diagonal", "sgpr-block": tgp.Block(64)}
+LABELS = {
+    "exact": "Exact GP",
+    "sgpr": "SGPR",
+    "sgpr-artemev": "SGPR-artemev",
+    "sgpr-new": "SGPR-new",
+    "sgpr-block": "blocks of 64 (ours)",
+}
+COLOUR = {
+    "exact": COLOURS["exact"],
+    "sgpr": COLOURS["standard"],
+    "sgpr-artemev": COLOURS["spherical"],
+    "sgpr-new": COLOURS["diagonal"],
+    "sgpr-block": COLOURS["block"],
+}
+#: Nearest training rows that our blocks' second prediction uses.
+NEIGHBOURS = 64
+EXACT_STEPS, QUICK_STEPS = 300, 200
+QUICK_INDUCING = {1024: 32, 2048: 64}
+
+
+def runs(inducing: int, choice: Choice) -> list[Run]:
+    m = QUICK_INDUCING[inducing] if choice.quick else inducing
+    return choice.among(
+        Run("medium", name, method, None if method == "exact" else m, split)
+        for name in SETS
+        for method in ("exact", *BOUNDS)
+        for split in choice.split_numbers()
+    )
+
+
+def train(run: Run, work: Work) -> Record:
+    parts = rows.parts(run.set, run.split, work.quick, paper.BIKE_ROWS if run.set == "bike" else None)
+    data = parts.train
+    kernel = tgp.kernels.SquaredExponential(paper.VARIANCE, np.full(data.num_inputs, paper.LENGTHSCALE))
+    seen: tuple[int | None, ...] = (None,)
+    if run.inducing is None:
+        result = work.fit(tgp.ExactGP(kernel, paper.NOISE_VARIANCE), data, "lbfgs", steps=EXACT_STEPS)
+    else:
+        file = work.cache / f"{run.set}-{run.inducing}-{run.split}.npy"
+        Z = rows.centres(data.X, run.inducing, run.split, file)
+        model = tgp.SGPR(kernel, Z, paper.NOISE_VARIANCE, bound=BOUNDS[run.method])
+        steps = QUICK_STEPS if work.quick else paper.STEPS
+        result = work.fit(model, data, "adam", steps=steps, learning_rate=paper.LEARNING_RATE)
+        if run.method == "sgpr-block":
+            seen = (None, NEIGHBOURS)
+    post = result.model.posterior(data)
+    record = account.of(result, post, parts.test, seen) | {"rows": data.num_data, "made_up": parts.made_up}
+    if run.method == "sgpr-new":
+        record["v"] = account.histogram(post.scales)
+    return record
+
+
+def page(inducing: int, store: Store, all_runs: list[Run], folder: Path) -> Page:
+    found = store.done(all_runs)
+    m = next((run.inducing for run in all_runs if run.inducing is not None), inducing)
+    blocks: list[Block] = [
+        Text(
+            f"Squared exponential with a lengthscale for each input, M = {m}, inducing points by k-means, five splits "
+            "(64 % of the rows train, 20 % test, all standardised by the training rows). The sparse methods take "
+            f"{paper.STEPS:,} full-batch steps of Adam at {paper.LEARNING_RATE} from σ = 0.51, σ_f = 0.69, ℓ = 1. The "
+            "exact GP is trained by L-BFGS instead, from the same start. float64."
+        ),
+        *beside(found),
+    ]
+    if not found:
+        return Page(f"medium-{inducing}", f"Medium regression sets, M = {m}", [Text("There are no results yet.")])
+    blocks += [Heading("Test log density"), _table(m, found), Heading("Training"), _picture(inducing, m, found, folder)]
+    blocks += [_order(m, found), Heading("Time"), speed(found, LABELS)]
+    return Page(f"medium-{inducing}", f"Medium regression sets, M = {m}", blocks)
+
+
+def _values(found, name: str, method: str, m: int | None, key: str, neighbours: int | None = None) -> list[float]:
+    """A score of each split."""
+    return [
+        score[key]
+        for run, record in found.items()
+        if (run.set, run.method, run.inducing) == (name, method, None if method == "exact" else m)
+        for score in record["scores"]
+        if score["neighbours"] == neighbours and "error" not in score
+    ]
+
+
+def _table(m: int, found) -> Table:
+    lines = []
+    ways = [(method, None, LABELS[method]) for method in LABELS]
+    ways.append(("sgpr-block", NEIGHBOURS, f"blocks of 64, {NEIGHBOURS} neighbours (ours)"))
+    for method, neighbours, label in ways:
+        cells = []
+        for name in SETS:
+            known = paper.MEDIUM.get((name, method, None if method == "exact" else m)) if neighbours is None else None
+            cells.append(Cell(tuple(_values(found, name, method, m, "log_density", neighbours)), known))
+        lines.append((label, cells))
+    return compared("Mean test log density (standard error over splits)", SETS, lines)
+
+
+def _picture(inducing: int, m: int, found, folder: Path) -> Picture:
+    figure = figures.canvas(4.6 * len(SETS), 9.5)
+    grid = figure.subplots(3, len(SETS), squeeze=False)
+    for column, name in enumerate(SETS):
+        mine = {method: [r for run, r in found.items() if (run.set, run.method) == (name, method)] for method in LABELS}
+        sparse = [r for method in BOUNDS for r in mine[method]]
+        objective, noise, hist = grid[:, column]
+        for key, ax in (("objective", objective), ("noise_variance", noise)):
+            figures.level(ax, mine["exact"], key, COLOUR["exact"], "Exact GP")
+            for method in BOUNDS:
+                figures.curves(ax, mine[method], key, COLOUR[method], LABELS[method])
+        if sparse or mine["exact"]:
+            figures.room_for_ends(objective, sparse + mine["exact"])
+            noise.set_yscale("log")
+        figures.tidy(objective, f"{name}: objective (nats)")
+        figures.tidy(noise, "noise variance σ²")
+        objective.legend(frameon=False, fontsize=8, loc="lower right")
+        noise.set_xlabel("step of Adam")
+        first = next((r for r in mine["sgpr-new"] if "v" in r), None)
+        if first is not None:
+            counts, edges = first["v"]["counts"], np.asarray(first["v"]["edges"])
+            hist.bar(edges[:-1], counts, np.diff(edges), align="edge", color=COLOUR["sgpr-new"], alpha=0.85)
+        hist.set_xlim(0, 1)
+        hist.set_xlabel("vᵢ")
+        figures.tidy(hist, "vᵢ of SGPR-new, one split")
+    file = figures.save(figure, folder / f"medium-{inducing}.png")
+    return Picture(
+        file, "Mean and standard error over the splits: the objective and the noise variance; and one histogram of vᵢ."
+    )
+
+
+def _order(m: int, found) -> Text:
+    """Whether objectives and scores are ordered as the paper has them."""
+    told = []
+    for name in SETS:
+        for key, what in (("objective", "objective"), ("log_density", "test log density")):
+            means = []
+            for method in ("sgpr", "sgpr-artemev", "sgpr-new"):
+                mine = [r for run, r in found.items() if (run.set, run.method, run.inducing) == (name, method, m)]
+                values = [r["objective"] for r in mine] if key == "objective" else _values(found, name, method, m, key)
+                means.append(np.mean(values) if values else np.nan)
+            if np.all(np.isfinite(means)):
+                digits = 0 if key == "objective" else 4
+                shown = " ≤ ".join(f"{v:.{digits}f}" for v in means)
+                ordered = means[0] <= means[1] <= means[2]
+                told.append(f"{name}, {what}: {shown if ordered else shown.replace('≤', '·') + ' (not in this order)'}")
+    return Text(minus("SGPR ≤ SGPR-artemev ≤ SGPR-new? " + "; ".join(told) + "."))
+
+
+EXPERIMENTS = tuple(
+    Experiment(
+        f"medium-{m}",
+        f"Pol, Bike, Elevators with M = {m}: exact GP, SGPR, SGPR-artemev, SGPR-new, blocks",
+        __name__,
+        partial(runs, m),
+        partial(page, m),
+    )
+    for m in (1024, 2048)
+)

@@ -1,0 +1,100 @@
+"""An experiment's page, written twice from one content: as Markdown, and as HTML that needs nothing else."""
+
+import base64
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+
+from experiments.reproduction.cells import Cell
+from tightgp.files import written_whole
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells under a heading; a cell may have several lines, and the first column names the row."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    #: What was compared with the paper: row, column, cell.
+    cells: tuple[tuple[str, str, Cell], ...] = ()
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A PNG beside the page."""
+
+    file: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What the next blocks are about."""
+
+    text: str
+
+
+Block = Text | Table | Picture | Heading
+
+
+@dataclass
+class Page:
+    """What an experiment found."""
+
+    name: str
+    title: str
+    blocks: list[Block] = field(default_factory=list)
+
+    def write(self, folder: Path) -> list[Path]:
+        """``NAME.md`` and ``NAME.html`` in a folder that holds the pictures."""
+        written = []
+        for ending, content in (("md", self.markdown()), ("html", self.html(folder))):
+            path = folder / f"{self.name}.{ending}"
+            with written_whole(path) as temporary:
+                temporary.write_text(content, encoding="utf-8")
+            written.append(path)
+        return written
+
+    def markdown(self) -> str:
+        return "\n\n".join([f"# {self.title}", *(_markdown(block) for block in self.blocks)]) + "\n"
+
+    def html(self, folder: Path) -> str:
+        """One file: the pictures are inside."""
+        import jinja2
+
+        environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+        template = environment.from_string((resources.files(__package__) / "page.html.j2").read_text(encoding="utf-8"))
+        style = (resources.files("tightgp.report") / "page.css").read_text(encoding="utf-8")
+        kinds = [(type(block).__name__, block) for block in self.blocks]
+        return template.render(
+            title=self.title, style=style, blocks=kinds, inside=lambda picture: _inside(folder / picture.file)
+        )
+
+
+def _markdown(block: Block) -> str:
+    match block:
+        case Text(text):
+            return text
+        case Heading(text):
+            return f"## {text}"
+        case Picture(file, caption):
+            return f"![{caption}]({file})\n\n*{caption}*"
+        case Table(caption, columns, rows, _):
+            lines = [columns, ("---", *("---:" for _ in columns[1:])), *rows]
+            body = "\n".join(
+                "| " + " | ".join(cell.replace("|", "\\|").replace("\n", "<br>") for cell in line) + " |"
+                for line in lines
+            )
+            return f"{caption}\n\n{body}"
+
+
+def _inside(path: Path) -> str:
+    return "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()

@@ -1,0 +1,59 @@
+"""The rows that an experiment trains and tests on, and where its inducing points start."""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import tightgp as tgp
+from tightgp import datasets
+from tightgp.files import written_whole
+
+#: The quick version of every set: so many rows to train and to test, of so many inputs where rows are made up.
+QUICK_TRAIN, QUICK_TEST, QUICK_INPUTS = 600, 300, 4
+
+
+class Parts(NamedTuple):
+    """Rows to train and to test, standardised; and whether they are made up, because the set's file is not there."""
+
+    train: tgp.Dataset
+    test: tgp.Dataset
+    made_up: bool = False
+
+
+def parts(name: str, split: int, quick: bool, train_rows: int | None = None) -> Parts:
+    """The paper's split of a set; at most ``train_rows`` to train. Quick: few rows, made up where need be."""
+    if quick and datasets.locate(name) is None:
+        return made_up(split)
+    made = datasets.split(loaded(name), split)
+    # A part comes in an order drawn by the split's seed, so its first rows are a random sample.
+    train, test = made.train.take(slice(train_rows)), made.test
+    return Parts(train.take(slice(QUICK_TRAIN)), test.take(slice(QUICK_TEST))) if quick else Parts(train, test)
+
+
+@lru_cache(maxsize=1)
+def loaded(name: str) -> datasets.Loaded:
+    return datasets.load(name)
+
+
+def made_up(split: int) -> Parts:
+    """A smooth function of some inputs with noise, in place of rows that are not there."""
+    rng = np.random.default_rng(split)
+    X = rng.normal(size=(QUICK_TRAIN + QUICK_TEST, QUICK_INPUTS))
+    y = np.sin(2 * X[:, 0]) + 0.5 * np.cos(X[:, 1] * X[:, 2]) + 0.1 * rng.normal(size=len(X))
+    y = (y - y.mean()) / y.std()
+    whole = tgp.Dataset(X, y)
+    return Parts(whole.take(slice(QUICK_TRAIN)), whole.take(slice(QUICK_TRAIN, None)), made_up=True)
+
+
+def centres(X, count: int, seed: int, file: Path) -> np.ndarray:
+    """k-means as in the paper. Kept in ``file``, since it takes longer than some trainings do."""
+    if file.exists():
+        kept = np.load(file, allow_pickle=False)
+        if kept.shape[1] == X.shape[1]:
+            return kept
+    made = tgp.inducing.kmeans(X, count, seed=seed)
+    with written_whole(file) as temporary, temporary.open("wb") as stream:
+        np.save(stream, made)
+    return made

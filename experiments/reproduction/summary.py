@@ -1,0 +1,49 @@
+"""The part of docs/reproduction.md that is made from the results: every number that is off, and how many are not."""
+
+from pathlib import Path
+
+from experiments.reproduction.page import Page, Table
+from tightgp.files import written_whole
+
+BEGIN, END = "<!-- made by `python -m experiments all --draw`: begin -->", "<!-- end -->"
+
+
+def compared(pages: list[Page]) -> str:
+    """All cells beside the paper's, by page; those more than two standard errors away one by one."""
+    lines = [
+        "| page | numbers compared | within two standard errors | fewer splits than the paper |",
+        "|---|---:|---:|---:|",
+    ]
+    off = []
+    for page in pages:
+        cells = [
+            (row, column, cell)
+            for block in page.blocks
+            if isinstance(block, Table)
+            for row, column, cell in block.cells
+            if cell.difference is not None
+        ]
+        if not cells:
+            continue
+        far = [one for one in cells if one[2].off]
+        few = sum(len(cell.ours) < cell.splits for _, _, cell in cells)
+        lines.append(
+            f"| [{page.title}](reproduction/{page.name}.md) | {len(cells)} | {len(cells) - len(far)} | {few} |"
+        )
+        off += [
+            f"| {page.name} | {row} | {column} | {cell.text()} | {cell.paper_text()} | {cell.difference_text()} |"
+            for row, column, cell in far
+        ]
+    heading = ["", "| page | row | column | ours | paper | standard errors |", "|---|---|---|---:|---:|---:|"]
+    return "\n".join(lines + (heading + off if off else []))
+
+
+def write(pages: list[Page], path: Path) -> None:
+    """Put it between the marks; what people wrote around them stays."""
+    text = path.read_text(encoding="utf-8") if path.exists() else f"# The paper, reproduced\n\n{BEGIN}\n{END}\n"
+    if BEGIN not in text or END not in text:
+        raise SystemExit(f"{path} has lost its marks, {BEGIN} and {END}")
+    before, rest = text.split(BEGIN, 1)
+    after = rest.split(END, 1)[1]
+    with written_whole(path) as temporary:
+        temporary.write_text(f"{before}{BEGIN}\n\n{compared(pages)}\n\n{END}{after}", encoding="utf-8")

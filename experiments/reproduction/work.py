@@ -1,0 +1,135 @@
+"""Carrying out runs: one after the other or several side by side, until they are done or the time is up."""
+
+import importlib
+import math
+import multiprocessing
+import platform
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+from rich.console import Console
+
+import tightgp as tgp
+from experiments.reproduction.store import Record, Run, Store
+
+#: What is told instead of ending all: a run that fails leaves no result, and can be tried again.
+FAILURES = (tgp.NumericalError, jax.errors.JaxRuntimeError)
+
+
+class Unfinished(Exception):
+    """The time was up before a training was done; its checkpoint is kept."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a run is given: whether it is the quick version, and how to train so that nothing is lost."""
+
+    quick: bool
+    checkpoint: Path
+    cache: Path
+    deadline: float = math.inf
+    progress: bool = False
+
+    def fit(self, model, data, method: str | None = None, **options) -> tgp.FitResult:
+        """`tightgp.fit`, going on from where an earlier try was broken off."""
+        self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        result = tgp.fit(
+            model,
+            data,
+            method,
+            checkpoint=self.checkpoint,
+            resume=True,
+            callback=lambda *_: time.time() > self.deadline,
+            progress=self.progress,
+            **options,
+        )
+        if result.message == "interrupted":
+            raise KeyboardInterrupt
+        if result.message == "stopped by the callback":
+            raise Unfinished
+        return result
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one experiment, as a process is told of it."""
+
+    module: str
+    run: Run
+    folder: Path
+    quick: bool
+    deadline: float
+    side_by_side: int
+    progress: bool
+
+
+def carry_out(job: Job) -> str:
+    """Train, and keep the result. What it gives is a line to show."""
+    store = Store(job.folder)
+    if time.time() > job.deadline:
+        return "left for another time"
+    checkpoint = store.path(job.run, "checkpoint")
+    work = Work(job.quick, checkpoint, store.folder / "inducing", job.deadline, job.progress)
+    resumed, began = checkpoint.exists(), time.perf_counter()
+    try:
+        record: Record = importlib.import_module(job.module).train(job.run, work)
+    except Unfinished:
+        return "broken off; its checkpoint is kept"
+    except FAILURES as failed:
+        return f"failed: {type(failed).__name__}: {failed}".splitlines()[0][:300]
+    how = {"side_by_side": job.side_by_side, "resumed": resumed, "wall": round(time.perf_counter() - began, 2)}
+    store.write(job.run, {**record, "machine": machine(), "how": how})
+    checkpoint.unlink(missing_ok=True)
+    return str(record.get("summary", "done"))
+
+
+def machine() -> dict[str, Any]:
+    """Where this runs, and by which versions."""
+    return {
+        "device": jax.devices()[0].device_kind,
+        "jax": jax.__version__,
+        "python": platform.python_version(),
+        "tightgp": tgp.__version__,
+    }
+
+
+def fill(
+    module: str, runs: list[Run], store: Store, *, quick: bool, jobs: int, seconds: float, console: Console
+) -> list[Run]:
+    """Carry out every run that is not done, and give those that still are not."""
+    missing = [run for run in runs if not store.holds(run)]
+    if not missing:
+        return []
+    if len(missing) < len(runs):
+        console.print(f"{len(runs) - len(missing)} of {len(runs)} runs are done already.")
+    deadline = time.time() + seconds
+    tasks = [Job(module, run, store.folder, quick, deadline, jobs, jobs == 1) for run in missing]
+
+    def told(run: Run, line: str) -> None:
+        console.print(f"{run.name}: {line}", highlight=False, soft_wrap=True)
+
+    if jobs == 1:
+        for task in tasks:
+            told(task.run, carry_out(task))
+    else:
+        _side_by_side(tasks, jobs, told)
+    return [run for run in missing if not store.holds(run)]
+
+
+def _side_by_side(tasks: list[Job], jobs: int, told: Callable[[Run, str], None]) -> None:
+    """Processes that go on to the next run, so that what was compiled is used again."""
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        waiting: dict[Future, Job] = {pool.submit(carry_out, task): task for task in tasks}
+        try:
+            while waiting:
+                ready, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in ready:
+                    told(waiting.pop(future).run, future.result())
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

@@ -1,0 +1,205 @@
+"""The machinery of `python -m experiments`: nothing done twice, nothing half-kept, numbers beside the paper's."""
+
+import json
+import math
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import tightgp as tgp
+from experiments.reproduction import command, gpytorch_svgp, medium, nybikes, paper, rows, summary, work
+from experiments.reproduction.cells import Cell, minus
+from experiments.reproduction.experiment import Choice
+from experiments.reproduction.page import Heading, Page, Picture, Table, Text
+from experiments.reproduction.store import Run, Store
+from experiments.reproduction.work import Unfinished, Work
+
+
+@pytest.fixture
+def no_data(monkeypatch, tmp_path):
+    """Neither a data folder nor a cache."""
+    monkeypatch.delenv("TIGHTGP_DATA", raising=False)
+    monkeypatch.setattr("tightgp.datasets.places.cache", lambda: tmp_path / "nothing")
+
+
+@pytest.fixture
+def quick(no_data, tmp_path):
+    """The command in its quick version, with results and pages of its own."""
+
+    def run(name, *options):
+        places = ["--results", str(tmp_path / "results"), "--pages", str(tmp_path / "pages")]
+        command.main([name, "--quick", *places, *options])
+
+    return run
+
+
+def test_a_cell_beside_the_papers():
+    cell = Cell((1.0, 1.2, 1.4), (1.0, 0.1))
+    assert cell.mean == pytest.approx(1.2)
+    assert cell.error == pytest.approx(0.2 / math.sqrt(3))
+    assert cell.difference == pytest.approx(0.2 / math.sqrt(0.04 / 3 + 0.01 + 0.001**2 / 12))
+    assert cell.text() == "1.200 (0.115) [3 of 5]"
+    assert not cell.off
+    assert Cell((2.0,) * 5, (1.0, 0.1)).off
+    # One split has no standard error of its own: √5 times the paper's.
+    assert Cell((1.2,), (1.0, 0.1)).difference == pytest.approx(0.2 / (0.1 * math.sqrt(6)), rel=1e-4)
+    assert Cell(()).text() == "—"
+    assert Cell(()).difference is None
+    assert minus("-1.0 (a-b)") == "−1.0 (a-b)"
+
+
+def test_the_papers_numbers():
+    """Some of them, typed in a second time from the paper."""
+    assert paper.LARGE_LOG_DENSITY["svgp-new", 2048]["houseelectric"] == (1.421, 0.002)
+    assert paper.LARGE_LOG_DENSITY["odvgp", 1024]["keggdirected"] == (-0.199, 0.067)
+    assert paper.LARGE_RMSE["solvegp", 1024]["kin40k"] == (0.172, 0.001)
+    assert paper.MEDIUM["bike", "sgpr-artemev", 2048] == (2.356, 0.029)
+    assert paper.best("kin40k") == (0.286, "svgp-new, M = 2048")
+    assert paper.best("bike") == (2.511, "sgpr-new, M = 2048")
+
+
+def test_results_are_kept_one_file_a_run(tmp_path):
+    store, run = Store(tmp_path), Run("medium", "pol", "sgpr", 32, 1)
+    assert not store.holds(run)
+    store.write(run, {"objective": 1.5})
+    assert store.path(run).name == "pol-sgpr-32-split1.json"
+    assert store.done([run, Run("medium", "pol", "exact", None, 1)]) == {run: store.read(run)}
+    assert store.read(run)["objective"] == 1.5
+    store.path(run).write_text("{")
+    with pytest.raises(SystemExit, match=r"pol-sgpr-32-split1.json is no JSON.*remove it"):
+        store.read(run)
+
+
+def test_what_is_done_is_not_done_again(quick, tmp_path, monkeypatch, capsys):
+    options = ("--sets", "pol", "--splits", "0", "--methods", "sgpr", "sgpr-new")
+    monkeypatch.setattr(medium, "QUICK_STEPS", 20)
+    quick("medium-1024", *options)
+    kept = tmp_path / "results" / "medium"
+    assert sorted(path.name for path in kept.iterdir()) == ["pol-sgpr-32-split0.json", "pol-sgpr-new-32-split0.json"]
+    record = json.loads((kept / "pol-sgpr-new-32-split0.json").read_text())
+    assert record["made_up"]
+    assert record["trace"]["step"][-1] == 19
+    assert sum(record["v"]["counts"]) == rows.QUICK_TRAIN
+    assert record["how"] == {"side_by_side": 1, "resumed": False, "wall": record["how"]["wall"]}
+    text = (tmp_path / "pages" / "medium-1024.md").read_text()
+    assert f"{record['scores'][0]['log_density']:.3f}".replace("-", "−") in text
+    assert "made up" in text
+
+    def never(run, work):
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(medium, "train", never)
+    quick("medium-1024", *options)
+    quick("medium-1024", "--draw")
+    quick("medium-1024", "--seconds", "-1", "--splits", "1")
+    assert "left for another time" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        quick("medium-1024", "--sets", "kin40k")
+
+
+def test_a_training_broken_off_goes_on(tmp_path):
+    """With the time up it leaves a checkpoint; going on from there gives what one go would have given."""
+    parts = rows.made_up(0)
+    model = tgp.SGPR(tgp.kernels.Matern32(), parts.train.X[:10], 0.1)
+    late = Work(True, tmp_path / "a" / "run.checkpoint", tmp_path, deadline=0.0)
+    with pytest.raises(Unfinished):
+        late.fit(model, parts.train, "adam", steps=120)
+    assert late.checkpoint.exists()
+    again = Work(True, late.checkpoint, tmp_path).fit(model, parts.train, "adam", steps=120)
+    whole = Work(True, tmp_path / "b.checkpoint", tmp_path).fit(model, parts.train, "adam", steps=120)
+    np.testing.assert_array_equal(again.trace["objective"], whole.trace["objective"])
+
+
+def test_a_failure_leaves_no_result(tmp_path, monkeypatch):
+    def fails(run, work):
+        raise tgp.NumericalError("Kuu\nis singular")
+
+    monkeypatch.setattr(medium, "train", fails)
+    run = Run("medium", "pol", "sgpr", 32, 0)
+    job = work.Job(medium.__name__, run, tmp_path, True, time.time() + 60, 1, False)
+    assert work.carry_out(job) == "failed: NumericalError: Kuu"
+    assert not Store(tmp_path).holds(run)
+
+
+def test_runs_side_by_side(quick, tmp_path):
+    """Processes of their own give what one process gives."""
+    quick("nybikes", "--methods", "full", "--splits", "0", "1", "--sets", "nybikes", "--jobs", "2")
+    records = [json.loads(path.read_text()) for path in sorted((tmp_path / "results" / "nybikes").glob("*.json"))]
+    assert [record["run"]["split"] for record in records] == [0, 1]
+    assert all(record["how"]["side_by_side"] == 2 for record in records)
+    alone = nybikes.train(Run("nybikes", "nybikes", "full", None, 0), Work(True, tmp_path / "c.checkpoint", tmp_path))
+    assert alone["objective"] == pytest.approx(records[0]["objective"], rel=1e-9)
+    assert (tmp_path / "pages" / "nybikes.html").exists()
+
+
+def test_every_large_method_trains(quick, tmp_path):
+    quick("large", "--sets", "kin40k", "--splits", "0", "--inducing", "32")
+    found = {path.name for path in (tmp_path / "results" / "large").iterdir()}
+    assert found == {
+        f"kin40k-{method}-32-split0.json"
+        for method in ("svgp", "svgp-new", "odvgp", "solvegp", "svgp-block", "solvegp-new")
+    }
+    for path in (tmp_path / "results" / "large").iterdir():
+        assert -1.5 < json.loads(path.read_text())["scores"][0]["log_density"] < 1
+
+
+def test_distinct_days_are_held_out_whole(no_data):
+    tested = []
+    for fold in range(nybikes.FOLDS):
+        train, test, made_up = nybikes.rows("nybikes-days", fold, quick=True)
+        assert made_up
+        assert train.num_data + test.num_data == 30
+        assert not set(train.y.tolist()) & set(test.y.tolist())
+        tested += test.y.tolist()
+    assert len(tested) == 30
+    twins, held_out, _ = nybikes.rows("nybikes", 0, quick=True)
+    assert (twins.num_data, held_out.num_data) == (189, 21)
+    assert set(held_out.y.tolist()) <= set(twins.y.tolist())
+
+
+def test_inducing_points_are_kept(tmp_path):
+    X = rows.made_up(0).train.X
+    file = tmp_path / "deep" / "Z.npy"
+    first = rows.centres(X, 5, 0, file)
+    np.testing.assert_array_equal(first, tgp.inducing.kmeans(X, 5, seed=0))
+    np.save(file, first + 1)
+    np.testing.assert_array_equal(rows.centres(X, 5, 0, file), first + 1)
+
+
+def test_gpytorch_is_asked_for_by_name(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gpytorch", None)
+    with pytest.raises(SystemExit, match="pip install gpytorch"):
+        gpytorch_svgp.train(rows.made_up(0), np.zeros((3, 4)), True, math.inf)
+
+
+def test_splits_come_first():
+    runs = medium.runs(1024, Choice())
+    assert [run.split for run in runs] == sorted(run.split for run in runs)
+    assert {run.inducing for run in runs} == {None, 1024}
+    assert len(runs) == 3 * 5 * 5
+
+
+def test_a_page_in_both_forms(tmp_path):
+    cell = Cell((0.1, 0.2), (0.5, 0.01))
+    table = Table("Some <caption>", ("", "a|b"), [("row", "1\n2")], (("row", "a", cell),))
+    (tmp_path / "dot.png").write_bytes(b"\x89PNG")
+    page = Page("one", "A title", [Text("x < y"), Heading("H"), table, Picture("dot.png", "a dot")])
+    text, html = (path.read_text() for path in page.write(tmp_path))
+    assert "| row | 1<br>2 |" in text
+    assert "a\\|b" in text
+    assert "![a dot](dot.png)" in text
+    assert "x &lt; y" in html
+    assert "Some &lt;caption&gt;" in html
+    assert "data:image/png;base64,iVBORw" in html or "data:image/png;base64,iVBO" in html
+    summary.write([page], tmp_path / "all.md")
+    (tmp_path / "all.md").write_text((tmp_path / "all.md").read_text() + "\nwritten by hand\n")
+    summary.write([page], tmp_path / "all.md")
+    whole = (tmp_path / "all.md").read_text()
+    assert whole.count("| [A title](reproduction/one.md) | 1 | 0 | 1 |") == 1
+    assert "| one | row | a | 0.150 (0.050) [2 of 5] | 0.500 (0.010) |" in whole
+    assert "written by hand" in whole
+    (tmp_path / "bare.md").write_text("nothing")
+    with pytest.raises(SystemExit, match="lost its marks"):
+        summary.write([page], tmp_path / "bare.md")
