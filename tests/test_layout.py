@@ -3,6 +3,7 @@
 import gc
 import json
 import logging
+import os
 import re
 import weakref
 
@@ -31,7 +32,7 @@ def close(actual, desired):
 
 
 def test_four_devices_find_what_one_does(alone, data):
-    flags = "--xla_force_host_platform_device_count=4"
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4"
     (ended,) = processes.run([[processes.ROOT / "tests" / "devices.py"]], XLA_FLAGS=flags)
     assert ended.code == 0, ended.err
     found = json.loads(ended.out)

@@ -66,3 +66,8 @@ def minus(text: str) -> str:
     return "".join(
         "−" if sign == "-" and after.isdigit() else sign for sign, after in zip(text, text[1:] + " ", strict=True)
     )
+
+
+def thousands(count: int) -> str:
+    """10 000, with a space that no line breaks at."""
+    return f"{count:,}".replace(",", "\u00a0")

@@ -57,3 +57,9 @@ def room_for_ends(ax, records: list[Record], key: str = "objective") -> None:
     ends = [record[key] for record in records]
     spread = max(ends) - min(ends) or abs(ends[0]) * 0.05 or 1.0
     ax.set_ylim(min(ends) - 1.2 * spread, max(ends) + 0.25 * spread)
+
+
+def legend(ax, **options) -> None:
+    """Names of the curves, where there are any."""
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(frameon=False, **options)

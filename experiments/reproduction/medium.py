@@ -11,7 +11,7 @@ import numpy as np
 
 import tightgp as tgp
 from experiments.reproduction import account, figures, paper, rows
-from experiments.reproduction.cells import Cell, minus
+from experiments.reproduction.cells import Cell, minus, thousands
 from experiments.reproduction.experiment import Choice, Experiment
 from experiments.reproduction.page import Block, Heading, Page, Picture, Table, Text
 from experiments.reproduction.store import Record, Run, Store
@@ -78,10 +78,10 @@ def page(inducing: int, store: Store, all_runs: list[Run], folder: Path) -> Page
     m = next((run.inducing for run in all_runs if run.inducing is not None), inducing)
     blocks: list[Block] = [
         Text(
-            f"Squared exponential with a lengthscale for each input, M = {m}, inducing points by k-means, five splits "
-            "(64 % of the rows train, 20 % test, all standardised by the training rows). The sparse methods take "
-            f"{paper.STEPS:,} full-batch steps of Adam at {paper.LEARNING_RATE} from σ = 0.51, σ_f = 0.69, ℓ = 1. The "
-            "exact GP is trained by L-BFGS instead, from the same start. float64."
+            f"Squared exponential with a lengthscale for each input, M = {m}, inducing points by k-means, five "
+            "splits (64 % of the rows train, 20 % test, all standardised by the training rows). The sparse methods "
+            f"take {thousands(paper.STEPS)} full-batch steps of Adam at {paper.LEARNING_RATE} from σ = 0.51, σ_f = "
+            "0.69, ℓ = 1. The exact GP is trained by L-BFGS instead, from the same start. float64."
         ),
         *beside(found),
     ]
@@ -132,7 +132,7 @@ def _picture(inducing: int, m: int, found, folder: Path) -> Picture:
             noise.set_yscale("log")
         figures.tidy(objective, f"{name}: objective (nats)")
         figures.tidy(noise, "noise variance σ²")
-        objective.legend(frameon=False, fontsize=8, loc="lower right")
+        figures.legend(objective, fontsize=8, loc="lower right")
         noise.set_xlabel("step of Adam")
         first = next((r for r in mine["sgpr-new"] if "v" in r), None)
         if first is not None:

@@ -11,7 +11,7 @@ import numpy as np
 
 import tightgp as tgp
 from experiments.reproduction import account, figures, paper
-from experiments.reproduction.cells import Cell, minus
+from experiments.reproduction.cells import Cell, minus, thousands
 from experiments.reproduction.counting import COLOUR, LABELS, MODELS, both_ways
 from experiments.reproduction.experiment import Choice, Experiment
 from experiments.reproduction.page import Block, Heading, Page, Picture, Table, Text
@@ -88,7 +88,7 @@ def page(store: Store, all_runs: list[Run], folder: Path) -> Page:
     blocks: list[Block] = [
         Text(
             "Bicycles a day on Brooklyn Bridge by the day's highest and lowest temperature; squared exponential "
-            f"with two lengthscales, inducing points by k-means, {STEPS:,} full-batch steps of Adam at 0.01, "
+            f"with two lengthscales, inducing points by k-means, {thousands(STEPS)} full-batch steps of Adam at 0.01, "
             "float64. The 210 rows are 30 days repeated seven times: a random 90 % of them hold nearly every day, "
             "so the test rows were seen in training. The second table takes each day once, in ten folds of three "
             "days. A Poisson has no way to say that two days of one temperature differ by more than √count, which "
@@ -149,7 +149,7 @@ def _figure(found, folder: Path) -> str:
             shown += mine
         if shown:
             figures.room_for_ends(ax, shown)
-        ax.legend(frameon=False, fontsize=9, loc="lower right")
+        figures.legend(ax, fontsize=9, loc="lower right")
         ax.set_xlabel("step of Adam")
         figures.tidy(ax, f"M = {m}: ELBO (nats)")
     return figures.save(figure, folder / "nybikes.png")

@@ -103,8 +103,8 @@ def _figure(by: dict[tuple[str, int], Record], folder: Path) -> str:
         data = next(iter(mine.values()))["data"]
         left.plot(data["x"], data["y"], ".", color="#333333", ms=5)
         figures.room_for_ends(right, list(mine.values()))
-    left.legend(frameon=False, ncols=3, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, 1.02))
-    right.legend(frameon=False, fontsize=9, loc="lower right")
+    figures.legend(left, ncols=3, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, 1.02))
+    figures.legend(right, fontsize=9, loc="lower right")
     right.set_xlabel("L-BFGS step")
     figures.tidy(left, "predicted counts")
     figures.tidy(right, "ELBO (nats)")

@@ -137,7 +137,7 @@ def _figure(found: dict[str, Record], folder: Path) -> str:
     ax.plot(some["data"]["x"], some["data"]["y"], ".", color="#bbbbbb", ms=4, zorder=1)
     low, high = ax.get_ylim()
     ax.set_ylim(low, high + 0.15 * (high - low))
-    ax.legend(frameon=False, fontsize=8, loc="upper center", ncols=3)
+    figures.legend(ax, fontsize=8, loc="upper center", ncols=3)
     figures.tidy(ax, "(d) superimposed")
     for i, (key, title) in enumerate(
         (("objective", "(e) objective (nats)"), ("noise_variance", "(f) noise variance σ²"))
@@ -147,7 +147,7 @@ def _figure(found: dict[str, Record], folder: Path) -> str:
             figures.curves(ax, [record], key, COLOUR[method], LABELS[method])
         if key == "objective":
             figures.room_for_ends(ax, list(found.values()))
-            ax.legend(frameon=False, fontsize=8, loc="lower right")
+            figures.legend(ax, fontsize=8, loc="lower right")
         ax.set_xlabel("L-BFGS step")
         figures.tidy(ax, title)
     return figures.save(figure, folder / "snelson.png")

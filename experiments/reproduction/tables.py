@@ -12,9 +12,10 @@ from experiments.reproduction.store import Record, Run
 def compared(caption: str, columns: Sequence[str], lines: list[tuple[str, list[Cell]]], digits: int = 3) -> Table:
     """Ours, and below it the paper's and the difference in standard errors; what is off by more than two is marked."""
     rows = [(label, *(_cell(cell, digits) for cell in cells)) for label, cells in lines if any(c.ours for c in cells)]
-    note = f"{caption}. Below ours: the paper's, and the difference in standard errors (◆ more than two)."
+    known = any(cell.paper for _, cells in lines for cell in cells)
+    below = " Below ours: the paper's, and the difference in standard errors (◆ more than two)." if known else ""
     kept = tuple((label, name, cell) for label, cells in lines for name, cell in zip(columns, cells, strict=True))
-    return Table(note, ("", *columns), rows, kept)
+    return Table(f"{caption}.{below}", ("", *columns), rows, kept)
 
 
 def _cell(cell: Cell, digits: int) -> str:

@@ -17,8 +17,8 @@ def squared_distance(A: Float[Array, "n a"], B: Float[Array, "k a"] | None = Non
     One column needs no product: its differences are taken directly.
 
     Both sets are first moved by the same vector to the middle of ``B``: distances do not change, and inputs
-    far from the origin lose no digits. What is below the rounding of the product is zero, so that equal rows
-    of the two sets have distance zero: a kernel with a kink there would otherwise be wrong by √ε.
+    far from the origin lose no digits. What is below the rounding of the product, or of that move, is zero, so that
+    equal rows of the two sets have distance zero: a kernel with a kink there would otherwise be wrong by √ε.
     """
     same, B = B is None, A if B is None else B
     eps = jnp.finfo(A.dtype).eps
@@ -32,7 +32,7 @@ def squared_distance(A: Float[Array, "n a"], B: Float[Array, "k a"] | None = Non
     left = jnp.concatenate([-2 * A, norm_a, one_a], axis=1)
     right = jnp.concatenate([B, one_b, norm_b], axis=1)
     r2 = left @ right.T
-    rounding = 8 * eps * jax.lax.stop_gradient(norm_a + norm_b.T)
+    rounding = 8 * eps * jax.lax.stop_gradient(norm_a + norm_b.T) + (8 * eps) ** 2 * jnp.sum(middle * middle)
     r2 = jnp.where((r2 <= rounding) & (rounding < jnp.inf), 0.0, r2)  # NaN stays NaN
     return r2 * (1 - jnp.eye(len(A), dtype=A.dtype)) if same else r2
 
