@@ -11,7 +11,7 @@ import numpy as np
 from experiments.reproduction import paper
 from experiments.reproduction.rows import Parts
 from experiments.reproduction.store import Record
-from experiments.reproduction.work import Unfinished
+from experiments.reproduction.work import NotInstalled, Unfinished
 
 _MOST_ROWS = 200_000
 
@@ -21,9 +21,7 @@ def train(parts: Parts, Z: np.ndarray, quick: bool, deadline: float) -> Record:
         import gpytorch
         import torch
     except ImportError as missing:
-        raise SystemExit(
-            f"the method gpytorch needs GPyTorch in this environment ({missing}): pip install gpytorch"
-        ) from None
+        raise NotInstalled(f"it needs GPyTorch in this environment ({missing}): pip install gpytorch") from None
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(0)
 

@@ -25,6 +25,10 @@ class Unfinished(Exception):
     """The time was up before a training was done; its checkpoint is kept."""
 
 
+class NotInstalled(Exception):
+    """A run needs a library that is not there; the others go on."""
+
+
 @dataclass(frozen=True)
 class Work:
     """What a run is given: whether it is the quick version, and how to train so that nothing is lost."""
@@ -35,14 +39,14 @@ class Work:
     deadline: float = math.inf
     progress: bool = False
 
-    def fit(self, model, data, method: str | None = None, **options) -> tgp.FitResult:
-        """`tightgp.fit`, going on from where an earlier try was broken off."""
+    def fit(self, model, data, method: str | None = None, *, stage: str = "", **options) -> tgp.FitResult:
+        """`tightgp.fit`, going on from where an earlier try was broken off; a run of several trainings names them."""
         self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
         result = tgp.fit(
             model,
             data,
             method,
-            checkpoint=self.checkpoint,
+            checkpoint=self.checkpoint.with_suffix(f".{stage}.checkpoint") if stage else self.checkpoint,
             resume=True,
             callback=lambda *_: time.time() > self.deadline,
             progress=self.progress,
@@ -75,17 +79,25 @@ def carry_out(job: Job) -> str:
         return "left for another time"
     checkpoint = store.path(job.run, "checkpoint")
     work = Work(job.quick, checkpoint, store.folder / "inducing", job.deadline, job.progress)
-    resumed, began = checkpoint.exists(), time.perf_counter()
+    resumed, began = any(_checkpoints(checkpoint)), time.perf_counter()
     try:
         record: Record = importlib.import_module(job.module).train(job.run, work)
     except Unfinished:
         return "broken off; its checkpoint is kept"
+    except NotInstalled as missing:
+        return f"not run: {missing}"
     except FAILURES as failed:
         return f"failed: {type(failed).__name__}: {failed}".splitlines()[0][:300]
     how = {"side_by_side": job.side_by_side, "resumed": resumed, "wall": round(time.perf_counter() - began, 2)}
     store.write(job.run, {**record, "machine": machine(), "how": how})
-    checkpoint.unlink(missing_ok=True)
+    for file in _checkpoints(checkpoint):
+        file.unlink()
     return str(record.get("summary", "done"))
+
+
+def _checkpoints(first: Path) -> list[Path]:
+    """A run's checkpoints, of all its trainings."""
+    return list(first.parent.glob(f"{first.stem}*.checkpoint"))
 
 
 def machine() -> dict[str, Any]:
