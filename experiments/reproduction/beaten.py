@@ -16,8 +16,8 @@ from experiments.reproduction import account, figures, large, medium, paper, row
 from experiments.reproduction.cells import Cell, minus
 from experiments.reproduction.experiment import Choice, Experiment
 from experiments.reproduction.page import Block, Heading, Page, Picture, Table, Text
-from experiments.reproduction.store import Record, Run, Store
-from experiments.reproduction.tables import beside
+from experiments.reproduction.store import Found, Record, Run, Store
+from experiments.reproduction.tables import beside, seconds
 from experiments.reproduction.work import Work
 
 INDUCING, QUICK_INDUCING = 1024, 32
@@ -101,15 +101,18 @@ def train(run: Run, work: Work) -> Record:
     return record
 
 
-def page(store: Store, all_runs: list[Run], folder: Path) -> Page:
-    found, title = store.done(all_runs), "Past the paper"
-    if not found:
-        return Page("beaten", title, [Text("There are no results yet.")])
-    names = [name for name in SETS if any(run.set == name for run in found)]
-    quick = any(run.inducing == QUICK_INDUCING for run in found)
-    protocol = store.done([*medium.EXPERIMENTS[0].runs(Choice(quick)), *large.runs(Choice(quick))])
-    table, picture = _rows(names, found, protocol)
+def page(store: Store, quick: bool, folder: Path) -> Page:
+    found = store.done(runs(Choice(quick)))
+    names = [name for name in SETS if found.of(set=name)]
     size = QUICK_INDUCING if quick else INDUCING
+    protocol = Found(
+        {
+            run: record
+            for run, record in store.done([*medium.runs(1024, Choice(quick)), *large.runs(Choice(quick))]).items()
+            if run.inducing == size
+        }
+    )
+    table, picture = _rows(names, found, protocol)
     blocks: list[Block] = [
         Text(
             f"M = {size} and the paper's kernels: squared exponential with a lengthscale for each input on the "
@@ -131,33 +134,7 @@ def page(store: Store, all_runs: list[Run], folder: Path) -> Page:
         Heading("Test RMSE"),
         _rmse(names, found),
     ]
-    return Page("beaten", title, blocks)
-
-
-def _taken(found, name: str, method: str, neighbours: int | None, key: str = "log_density") -> Cell:
-    values = [
-        score[key]
-        for run, record in found.items()
-        if (run.set, run.method) == (name, method) and (run.inducing or 0) in (INDUCING, QUICK_INDUCING)
-        for score in record["scores"]
-        if score["neighbours"] == neighbours and "error" not in score
-    ]
-    return Cell(tuple(values))
-
-
-def _seconds(found, name: str, method: str) -> str:
-    mine = [
-        r
-        for run, r in found.items()
-        if (run.set, run.method) == (name, method) and (run.inducing or 0) in (INDUCING, QUICK_INDUCING)
-    ]
-    mine = [r for r in mine if not r["how"]["resumed"]]
-    alone = [r for r in mine if r["how"]["side_by_side"] == 1]
-    used = alone or mine
-    if not used:
-        return ""
-    guess = "≈ " if any(r.get("extrapolated") for r in used) else ""
-    return f"{guess}{np.median([r['seconds'] for r in used]):.1f} s" + ("" if alone else ", shared")
+    return Page("beaten", "Past the paper", blocks)
 
 
 def _lines() -> list[tuple[str, str, int | None]]:
@@ -169,6 +146,12 @@ def _lines() -> list[tuple[str, str, int | None]]:
     return lines
 
 
+def _entry(found: Found, name: str, method: str, neighbours: int | None = None) -> tuple[Cell, str]:
+    """Test log density, and the time of a training."""
+    which = {"set": name, "method": method}
+    return Cell(found.scores("log_density", neighbours, **which)), seconds(found.of(**which))
+
+
 def _rows(names, found, protocol) -> tuple[Table, dict[str, list[tuple[str, float]]]]:
     table: list[tuple[str, ...]] = []
     picture: dict[str, list[tuple[str, float]]] = {name: [] for name in names}
@@ -178,24 +161,18 @@ def _rows(names, found, protocol) -> tuple[Table, dict[str, list[tuple[str, floa
 
     def line(label: str, cells: list[tuple[Cell, str]]) -> None:
         shown = []
-        for name, (cell, seconds) in zip(names, cells, strict=True):
+        for name, (cell, time) in zip(names, cells, strict=True):
             ahead = " ●" if cell.ours and cell.mean > best[name][0] else ""
-            shown.append(f"{cell.text()}{ahead}\n{seconds}" if cell.ours else "—")
+            shown.append(f"{cell.text()}{ahead}\n{time}" if cell.ours else time or "—")
             if cell.ours:
                 picture[name].append((label, cell.mean))
-        if any(cell.ours for cell, _ in cells):
+        if any(cell.ours or time for cell, time in cells):
             table.append((label, *shown))
 
-    line(
-        "the paper's protocol, new bound",
-        [(_taken(protocol, n, other[n], None), _seconds(protocol, n, other[n])) for n in names],
-    )
-    line(
-        "GPyTorch's SVGP, the paper's protocol",
-        [(_taken(found, n, "gpytorch", None), _seconds(found, n, "gpytorch")) for n in names],
-    )
+    line("the paper's protocol, new bound", [_entry(protocol, n, other[n]) for n in names])
+    line("GPyTorch's SVGP, the paper's protocol", [_entry(found, n, "gpytorch") for n in names])
     for label, method, neighbours in _lines():
-        line(label, [(_taken(found, n, method, neighbours), _seconds(found, n, method)) for n in names])
+        line(label, [_entry(found, n, method, neighbours) for n in names])
     caption = (
         "Mean test log density (standard error over splits; ● above the paper's best), and seconds of one training"
     )
@@ -204,7 +181,10 @@ def _rows(names, found, protocol) -> tuple[Table, dict[str, list[tuple[str, floa
 
 def _rmse(names, found) -> Table:
     lines = [("GPyTorch's SVGP, the paper's protocol", "gpytorch", None), *_lines()]
-    table = [(label, *(_taken(found, n, method, k, "rmse").text(4) for n in names)) for label, method, k in lines]
+    table = [
+        (label, *(Cell(found.scores("rmse", k, set=n, method=method)).text(4) for n in names))
+        for label, method, k in lines
+    ]
     return Table("Test RMSE of standardised targets (standard error over splits)", ("", *names), table)
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import time
 from pathlib import Path
 
 from rich.console import Console
@@ -49,7 +50,7 @@ def main(arguments: list[str] | None = None) -> None:
     store = Store(a.results or (QUICK if a.quick else RESULTS))
     pages = a.pages or (QUICK / "pages" if a.quick else PAGES)
     choice = Choice(a.quick, *(None if x is None else tuple(x) for x in (a.sets, a.methods, a.splits, a.inducing)))
-    console, pages_made = Console(), []
+    console, drawn, deadline = Console(), [], time.time() + a.seconds
     try:
         for experiment in chosen:
             wanted = experiment.runs(choice)
@@ -57,15 +58,18 @@ def main(arguments: list[str] | None = None) -> None:
                 parser.error(f"no run of {experiment.name} is as --sets, --methods, --splits and --inducing say")
             if not a.draw:
                 left = fill(
-                    experiment.module, wanted, store, quick=a.quick, jobs=a.jobs, seconds=a.seconds, console=console
+                    experiment.module, wanted, store, quick=a.quick, jobs=a.jobs, deadline=deadline, console=console
                 )
                 if left:
                     console.print(f"{experiment.name}: {len(left)} runs are left; the same command goes on with them.")
-            pages_made.append(experiment.page(store, experiment.runs(Choice(a.quick)), pages))
-            for path in pages_made[-1].write(pages):
+            if not any(store.holds(run) for run in experiment.runs(Choice(a.quick))):
+                console.print(f"{experiment.name}: there are no results yet, and so no page.")
+                continue
+            drawn.append(experiment.page(store, a.quick, pages))
+            for path in drawn[-1].write(pages):
                 console.print(f"Page: {path}", highlight=False, soft_wrap=True)
         if a.name == "all":
-            summary.write(pages_made, pages.with_suffix(".md"))
+            summary.write(drawn, pages.with_suffix(".md"))
     except datasets.DatasetError as missing:
         raise SystemExit(str(missing)) from None
     except KeyboardInterrupt:

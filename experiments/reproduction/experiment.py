@@ -37,11 +37,12 @@ class Choice:
 
 @dataclass(frozen=True)
 class Experiment:
-    """``module`` has ``train(run, work)``, which a process of its own may be asked for; ``runs`` gives all runs of the
-    full or of the quick version, and ``page`` what they found, with its pictures written into a folder."""
+    """``module`` has ``train(run, work)``, which a process of its own may be asked for; ``runs`` gives those that
+    are chosen, and ``page`` what all of them found, in full or in the quick version, with its pictures in a
+    folder."""
 
     name: str
     about: str
     module: str
     runs: Callable[[Choice], list[Run]]
-    page: Callable[[Store, list[Run], Path], Page]
+    page: Callable[[Store, bool, Path], Page]

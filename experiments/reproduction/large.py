@@ -83,10 +83,8 @@ def train(run: Run, work: Work) -> Record:
     return record | {"rows": data.num_data, "made_up": parts.made_up, "steps_per_second": account.shortened(rate)}
 
 
-def page(store: Store, all_runs: list[Run], folder: Path) -> Page:
-    found, title = store.done(all_runs), "Large regression sets, by minibatches"
-    if not found:
-        return Page("large", title, [Text("There are no results yet.")])
+def page(store: Store, quick: bool, folder: Path) -> Page:
+    found = store.done(runs(Choice(quick)))
     names = [name for name in paper.LARGE_SETS if any(run.set == name for run in found)]
     absent = [name for name in paper.LARGE_SETS if name not in names]
     blocks: list[Block] = [
@@ -107,19 +105,13 @@ def page(store: Store, all_runs: list[Run], folder: Path) -> Page:
         Heading("Time"),
         speed(found, LABELS),
     ]
-    return Page("large", title, blocks)
+    return Page("large", "Large regression sets, by minibatches", blocks)
 
 
 def _cell(key: str, name: str, method: str, m: int | None, found) -> Cell:
     table = paper.LARGE_LOG_DENSITY if key == "log_density" else paper.LARGE_RMSE
-    values = [
-        score[key]
-        for run, record in found.items()
-        if (run.set, run.method, run.inducing) == (name, method, m)
-        for score in record["scores"]
-        if "error" not in score
-    ]
-    return Cell(tuple(values), table.get((method, m), {}).get(name) if m is not None else None)
+    ours = found.scores(key, set=name, method=method, inducing=m)
+    return Cell(ours, table.get((method, m), {}).get(name) if m is not None else None)
 
 
 def _kinds(found) -> list[tuple[str, int | None]]:

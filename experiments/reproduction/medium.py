@@ -73,9 +73,9 @@ def train(run: Run, work: Work) -> Record:
     return record
 
 
-def page(inducing: int, store: Store, all_runs: list[Run], folder: Path) -> Page:
-    found = store.done(all_runs)
-    m = next((run.inducing for run in all_runs if run.inducing is not None), inducing)
+def page(inducing: int, store: Store, quick: bool, folder: Path) -> Page:
+    found = store.done(runs(inducing, Choice(quick)))
+    m = QUICK_INDUCING[inducing] if quick else inducing
     blocks: list[Block] = [
         Text(
             f"Squared exponential with a lengthscale for each input, M = {m}, inducing points by k-means, five "
@@ -85,22 +85,9 @@ def page(inducing: int, store: Store, all_runs: list[Run], folder: Path) -> Page
         ),
         *beside(found),
     ]
-    if not found:
-        return Page(f"medium-{inducing}", f"Medium regression sets, M = {m}", [Text("There are no results yet.")])
     blocks += [Heading("Test log density"), _table(m, found), Heading("Training"), _picture(inducing, m, found, folder)]
     blocks += [_order(m, found), Heading("Time"), speed(found, LABELS)]
     return Page(f"medium-{inducing}", f"Medium regression sets, M = {m}", blocks)
-
-
-def _values(found, name: str, method: str, m: int | None, key: str, neighbours: int | None = None) -> list[float]:
-    """A score of each split."""
-    return [
-        score[key]
-        for run, record in found.items()
-        if (run.set, run.method, run.inducing) == (name, method, None if method == "exact" else m)
-        for score in record["scores"]
-        if score["neighbours"] == neighbours and "error" not in score
-    ]
 
 
 def _table(m: int, found) -> Table:
@@ -110,8 +97,10 @@ def _table(m: int, found) -> Table:
     for method, neighbours, label in ways:
         cells = []
         for name in SETS:
-            known = paper.MEDIUM.get((name, method, None if method == "exact" else m)) if neighbours is None else None
-            cells.append(Cell(tuple(_values(found, name, method, m, "log_density", neighbours)), known))
+            size = None if method == "exact" else m
+            known = paper.MEDIUM.get((name, method, size)) if neighbours is None else None
+            ours = found.scores("log_density", neighbours, set=name, method=method, inducing=size)
+            cells.append(Cell(ours, known))
         lines.append((label, cells))
     return compared("Mean test log density (standard error over splits)", SETS, lines)
 
@@ -120,7 +109,7 @@ def _picture(inducing: int, m: int, found, folder: Path) -> Picture:
     figure = figures.canvas(4.6 * len(SETS), 9.5)
     grid = figure.subplots(3, len(SETS), squeeze=False)
     for column, name in enumerate(SETS):
-        mine = {method: [r for run, r in found.items() if (run.set, run.method) == (name, method)] for method in LABELS}
+        mine = {method: found.of(set=name, method=method) for method in LABELS}
         sparse = [r for method in BOUNDS for r in mine[method]]
         objective, noise, hist = grid[:, column]
         for key, ax in (("objective", objective), ("noise_variance", noise)):
@@ -154,8 +143,9 @@ def _order(m: int, found) -> Text:
         for key, what in (("objective", "objective"), ("log_density", "test log density")):
             means = []
             for method in ("sgpr", "sgpr-artemev", "sgpr-new"):
-                mine = [r for run, r in found.items() if (run.set, run.method, run.inducing) == (name, method, m)]
-                values = [r["objective"] for r in mine] if key == "objective" else _values(found, name, method, m, key)
+                which = {"set": name, "method": method, "inducing": m}
+                ends = [r["objective"] for r in found.of(**which)]
+                values = ends if key == "objective" else found.scores(key, **which)
                 means.append(np.mean(values) if values else np.nan)
             if np.all(np.isfinite(means)):
                 digits = 0 if key == "objective" else 4

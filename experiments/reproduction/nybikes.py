@@ -81,10 +81,8 @@ def train(run: Run, work: Work) -> Record:
     return record | {"made_up": made_up, "rows": data.num_data, "summary": shown}
 
 
-def page(store: Store, all_runs: list[Run], folder: Path) -> Page:
-    found, title = store.done(all_runs), "Poisson regression, NYBikes"
-    if not found:
-        return Page("nybikes", title, [Text("There are no results yet.")])
+def page(store: Store, quick: bool, folder: Path) -> Page:
+    found = store.done(runs(Choice(quick)))
     blocks: list[Block] = [
         Text(
             "Bicycles a day on Brooklyn Bridge by the day's highest and lowest temperature; squared exponential "
@@ -102,11 +100,11 @@ def page(store: Store, all_runs: list[Run], folder: Path) -> Page:
         Heading("ELBO"),
         Picture(_figure(found, folder), "ELBO across the steps of Adam: mean and standard error over the splits."),
     ]
-    return Page("nybikes", title, blocks)
+    return Page("nybikes", "Poisson regression, NYBikes", blocks)
 
 
 def _cell(name: str, method: str, m: int | None, key: str, found) -> Cell:
-    mine = [r for run, r in found.items() if (run.set, run.method, run.inducing) == (name, method, m)]
+    mine = found.of(set=name, method=method, inducing=m)
     known = paper.NYBIKES.get((method, m)) if name == "nybikes" and key != "objective" else None
     splits = FOLDS if name == "nybikes-days" else paper.SPLITS
     return Cell(tuple(r[key] for r in mine), known, splits)
@@ -127,7 +125,7 @@ def _table(name: str, found) -> Table:
     )
     more = []
     for label, _, m, method in lines:
-        mine = [r for run, r in found.items() if (run.set, run.method, run.inducing) == (name, method, m)]
+        mine = found.of(set=name, method=method, inducing=m)
         if mine:
             elbo = _cell(name, method, m, "objective", found).text(0)
             v = f"{min(r['v'] for r in mine):.3g} to {max(r['v'] for r in mine):.3g}" if method == "svgp-new" else ""
@@ -144,7 +142,7 @@ def _figure(found, folder: Path) -> str:
         shown = []
         for method in MODELS:
             size = None if method == "full" else m
-            mine = [r for run, r in found.items() if (run.set, run.method, run.inducing) == ("nybikes", method, size)]
+            mine = found.of(set="nybikes", method=method, inducing=size)
             figures.curves(ax, mine, "objective", COLOUR[method], LABELS[method], "--" if method == "full" else "-")
             shown += mine
         if shown:

@@ -61,14 +61,12 @@ def train(run: Run, work: Work) -> Record:
     return record | {"summary": f"test log density {record['plain']:.3f} (with v {record['scaled']:.3f})"}
 
 
-def page(store: Store, all_runs: list[Run], folder: Path) -> Page:
-    quick = any(run.inducing in QUICK_SIZES for run in all_runs)
-    every = [*poisson.runs(Choice(quick)), *nybikes.runs(Choice(quick)), *all_runs]
-    found, title = store.done(every), "Should predictions of counts use v?"
+def page(store: Store, quick: bool, folder: Path) -> Page:
+    every = [run for module in (poisson, nybikes) for run in module.runs(Choice(quick))] + runs(Choice(quick))
+    found = store.done(every)
     table, wins, fits = [], 0, 0
     for name, m in dict.fromkeys((run.set, run.inducing) for run in every if run.method == "svgp-new"):
-        mine = [r for run, r in found.items() if (run.set, run.method, run.inducing) == (name, "svgp-new", m)]
-        old = [r for run, r in found.items() if (run.set, run.method, run.inducing) == (name, "svgp", m)]
+        mine, old = (found.of(set=name, method=method, inducing=m) for method in ("svgp-new", "svgp"))
         if not mine:
             continue
         without = sum(r["plain"] > r["scaled"] for r in mine)
@@ -96,7 +94,7 @@ def page(store: Store, all_runs: list[Run], folder: Path) -> Page:
         ),
         Text(f"Without v the held-out counts are predicted better in {wins} of {fits} fits."),
     ]
-    return Page("poisson-v", title, blocks)
+    return Page("poisson-v", "Should predictions of counts use v?", blocks)
 
 
 EXPERIMENTS = (Experiment("poisson-v", "whether predictions of counts should use v", __name__, runs, page),)

@@ -78,10 +78,9 @@ def train(run: Run, work: Work) -> Record:
     )
 
 
-def page(store: Store, all_runs: list[Run], folder: Path) -> Page:
-    found, title = {run.method: record for run, record in store.done(all_runs).items()}, "Snelson's points"
-    if not found:
-        return Page("snelson", title, [Text("There are no results yet.")])
+def page(store: Store, quick: bool, folder: Path) -> Page:
+    done = store.done(runs(Choice(quick)))
+    found = {run.method: record for run, record in done.items()}
     table = []
     for method in (m for m in LABELS if m in found):
         record = found[method]
@@ -99,7 +98,7 @@ def page(store: Store, all_runs: list[Run], folder: Path) -> Page:
             "started at random training inputs, L-BFGS, float64. The paper's column ℓ² holds ℓ. There is one data set "
             "and no split; what differs from the paper's rounding is shown in percent."
         ),
-        *beside(store.done(all_runs)),
+        *beside(done),
         Table(
             f"Trained hyperparameters at the optimum that most starts reach (alike to {_DECIMALS} decimals)",
             ("", "σ²", "σ_f²", "ℓ", "objective, nats", "starts that reach it"),
@@ -110,7 +109,7 @@ def page(store: Store, all_runs: list[Run], folder: Path) -> Page:
             _figure(found, folder), "Mean ± two standard deviations; start of the inducing points above, end below."
         ),
     ]
-    return Page("snelson", title, blocks)
+    return Page("snelson", "Snelson's points", blocks)
 
 
 def _figure(found: dict[str, Record], folder: Path) -> str:

@@ -28,6 +28,23 @@ class Run:
         return "-".join([self.set, self.method, *size, f"split{self.split}"])
 
 
+class Found(dict[Run, Record]):
+    """The results of runs that are done."""
+
+    def of(self, **wanted) -> list[Record]:
+        """Those whose run has these fields: ``found.of(set="pol", method="sgpr", inducing=1024)``."""
+        return [r for run, r in self.items() if all(getattr(run, name) == value for name, value in wanted.items())]
+
+    def scores(self, key: str, neighbours: int | None = None, **wanted) -> tuple[float, ...]:
+        """A test score of each of them, by global prediction or from so many nearest training rows."""
+        return tuple(
+            score[key]
+            for record in self.of(**wanted)
+            for score in record["scores"]
+            if score["neighbours"] == neighbours and "error" not in score
+        )
+
+
 class Store:
     """A folder of results: ``<folder>/<name>.json`` for each run."""
 
@@ -54,6 +71,6 @@ class Store:
         except json.JSONDecodeError as wrong:
             raise SystemExit(f"{self.path(run)} is no JSON ({wrong}); remove it, and the run is done again") from None
 
-    def done(self, runs: Iterable[Run]) -> dict[Run, Record]:
+    def done(self, runs: Iterable[Run]) -> Found:
         """The results of those runs that are done."""
-        return {run: self.read(run) for run in runs if self.holds(run)}
+        return Found({run: self.read(run) for run in runs if self.holds(run)})

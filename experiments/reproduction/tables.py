@@ -1,12 +1,12 @@
 """Tables that several experiments have."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from experiments.reproduction.cells import Cell
 from experiments.reproduction.page import Table, Text
-from experiments.reproduction.store import Record, Run
+from experiments.reproduction.store import Found, Record
 
 
 def compared(caption: str, columns: Sequence[str], lines: list[tuple[str, list[Cell]]], digits: int = 3) -> Table:
@@ -25,10 +25,8 @@ def _cell(cell: Cell, digits: int) -> str:
     return f"{cell.text(digits)}\npaper {cell.paper_text(digits)}; {cell.difference_text() or '—'}{mark}"
 
 
-def beside(found: Mapping[Run, Record]) -> list[Text]:
+def beside(found: Found) -> list[Text]:
     """On what it was run, and whether rows were made up."""
-    if not found:
-        return []
     machines = sorted({f"{r['machine']['device']}, JAX {r['machine']['jax']}" for r in found.values()})
     out = [Text(f"{len(found)} runs on: {'; '.join(machines)}.")]
     if any(r.get("made_up") for r in found.values()):
@@ -36,20 +34,25 @@ def beside(found: Mapping[Run, Record]) -> list[Text]:
     return out
 
 
-def speed(found: Mapping[Run, Record], labels: Mapping[str, str]) -> Table:
+def speed(found: Found, labels: Mapping[str, str]) -> Table:
     """Seconds of a training, compilation in it: of those that had the device to themselves, or of all."""
     names = list(dict.fromkeys(run.set for run in found))
     keys = list(dict.fromkeys((run.method, run.inducing) for run in found))
     keys.sort(key=lambda key: (list(labels).index(key[0]) if key[0] in labels else 99, key[1] or 0))
     rows = []
     for method, m in keys:
-        cells = []
-        for name in names:
-            mine = [r for run, r in found.items() if (run.set, run.method, run.inducing) == (name, method, m)]
-            whole = [r for r in mine if not r["how"]["resumed"]]
-            alone = [r for r in whole if r["how"]["side_by_side"] == 1]
-            used = alone or whole
-            mark = "" if alone else f" ({used[0]['how']['side_by_side']} side by side)" if used else ""
-            cells.append(f"{np.median([r['seconds'] for r in used]):.1f} s{mark}" if used else "—")
+        cells = [seconds(found.of(set=name, method=method, inducing=m)) or "—" for name in names]
         rows.append((f"{labels.get(method, method)}{'' if m is None else f', M = {m}'}", *cells))
     return Table("Seconds of one training, compilation included: median over the splits", ("", *names), rows)
+
+
+def seconds(records: Iterable[Record]) -> str:
+    """The median of those trainings that had the device to themselves, or else of all that were not broken off."""
+    whole = [r for r in records if not r["how"]["resumed"]]
+    alone = [r for r in whole if r["how"]["side_by_side"] == 1]
+    used = alone or whole
+    if not used:
+        return ""
+    guess = "≈ " if any(r.get("extrapolated") for r in used) else ""
+    shared = "" if alone else f" ({used[0]['how']['side_by_side']} side by side)"
+    return f"{guess}{np.median([r['seconds'] for r in used]):.1f} s{shared}"

@@ -15,10 +15,8 @@ import jax
 from rich.console import Console
 
 import tightgp as tgp
+from experiments.held_out import FAILURES, told
 from experiments.reproduction.store import Record, Run, Store
-
-#: What is told instead of ending all: a run that fails leaves no result, and can be tried again.
-FAILURES = (tgp.NumericalError, jax.errors.JaxRuntimeError)
 
 
 class Unfinished(Exception):
@@ -86,8 +84,8 @@ def carry_out(job: Job) -> str:
         return "broken off; its checkpoint is kept"
     except NotInstalled as missing:
         return f"not run: {missing}"
-    except FAILURES as failed:
-        return f"failed: {type(failed).__name__}: {failed}".splitlines()[0][:300]
+    except FAILURES as failed:  # no result is left, and it can be tried again
+        return f"failed: {told(failed)}".splitlines()[0]
     how = {"side_by_side": job.side_by_side, "resumed": resumed, "wall": round(time.perf_counter() - began, 2)}
     store.write(job.run, {**record, "machine": machine(), "how": how})
     for file in _checkpoints(checkpoint):
@@ -111,7 +109,7 @@ def machine() -> dict[str, Any]:
 
 
 def fill(
-    module: str, runs: list[Run], store: Store, *, quick: bool, jobs: int, seconds: float, console: Console
+    module: str, runs: list[Run], store: Store, *, quick: bool, jobs: int, deadline: float, console: Console
 ) -> list[Run]:
     """Carry out every run that is not done, and give those that still are not."""
     missing = [run for run in runs if not store.holds(run)]
@@ -119,21 +117,20 @@ def fill(
         return []
     if len(missing) < len(runs):
         console.print(f"{len(runs) - len(missing)} of {len(runs)} runs are done already.")
-    deadline = time.time() + seconds
     tasks = [Job(module, run, store.folder, quick, deadline, jobs, jobs == 1) for run in missing]
 
-    def told(run: Run, line: str) -> None:
+    def say(run: Run, line: str) -> None:
         console.print(f"{run.name}: {line}", highlight=False, soft_wrap=True)
 
     if jobs == 1:
         for task in tasks:
-            told(task.run, carry_out(task))
+            say(task.run, carry_out(task))
     else:
-        _side_by_side(tasks, jobs, told)
+        _side_by_side(tasks, jobs, say)
     return [run for run in missing if not store.holds(run)]
 
 
-def _side_by_side(tasks: list[Job], jobs: int, told: Callable[[Run, str], None]) -> None:
+def _side_by_side(tasks: list[Job], jobs: int, say: Callable[[Run, str], None]) -> None:
     """Processes that go on to the next run, so that what was compiled is used again."""
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         waiting: dict[Future, Job] = {pool.submit(carry_out, task): task for task in tasks}
@@ -141,7 +138,7 @@ def _side_by_side(tasks: list[Job], jobs: int, told: Callable[[Run, str], None])
             while waiting:
                 ready, _ = wait(waiting, return_when=FIRST_COMPLETED)
                 for future in ready:
-                    told(waiting.pop(future).run, future.result())
+                    say(waiting.pop(future).run, future.result())
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
