@@ -9,6 +9,7 @@ from rich.console import Console
 
 from experiments.reproduction import beaten, large, medium, nybikes, poisson, scaling, snelson, summary
 from experiments.reproduction.experiment import Choice, Experiment
+from experiments.reproduction.page import Text
 from experiments.reproduction.store import Store
 from experiments.reproduction.work import fill
 from tightgp import datasets
@@ -21,6 +22,10 @@ EXPERIMENTS: dict[str, Experiment] = {
 HERE = Path(__file__).parent.parent
 RESULTS, PAGES = HERE / "results", HERE.parent / "docs" / "reproduction"
 QUICK = HERE / "quick"
+SMALL = (
+    "This is the quick version, with few rows, steps, splits and inducing points: it shows that everything runs. What is "
+    "said below of the full version does not hold for it, and its numbers do not compare with the paper's."
+)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -66,6 +71,8 @@ def main(arguments: list[str] | None = None) -> None:
                 console.print(f"{experiment.name}: there are no results yet, and so no page.")
                 continue
             drawn.append(experiment.page(store, a.quick, pages))
+            if a.quick:
+                drawn[-1].blocks.insert(0, Text(SMALL))
             for path in drawn[-1].write(pages):
                 console.print(f"Page: {path}", highlight=False, soft_wrap=True)
         if a.name == "all":

@@ -87,7 +87,8 @@ def page(store: Store, quick: bool, folder: Path) -> Page:
         ours = [record[key] for key in ("noise_variance", "variance", "lengthscale")]
         known = paper.SNELSON.get(method)
         cells = [
-            f"{value:.4f}" + ("" if known is None else f"\npaper {known[i]:g}; {100 * (value / known[i] - 1):+.1f} %")
+            f"{value:.4f}"
+            + ("" if known is None else f"\npaper {known[i]:g}; {round(100 * (value / known[i] - 1), 1) + 0.0:+.1f} %")
             for i, value in enumerate(ours)
         ]
         reached = f"{record['reached']} of {record['starts']}" if "reached" in record else ""

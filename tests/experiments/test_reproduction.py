@@ -86,6 +86,7 @@ def test_what_is_done_is_not_done_again(quick, tmp_path, monkeypatch, capsys):
     text = (tmp_path / "pages" / "medium-1024.md").read_text()
     assert f"{record['scores'][0]['log_density']:.3f}".replace("-", "−") in text
     assert "made up" in text
+    assert "This is the quick version" in text
 
     def never(run, work):
         raise AssertionError("trained again")
