@@ -23,8 +23,8 @@ HERE = Path(__file__).parent.parent
 RESULTS, PAGES = HERE / "results", HERE.parent / "docs" / "reproduction"
 QUICK = HERE / "quick"
 SMALL = (
-    "This is the quick version, with few rows, steps, splits and inducing points: it shows that everything runs. What is "
-    "said below of the full version does not hold for it, and its numbers do not compare with the paper's."
+    "This is the quick version, with few rows, steps, splits and inducing points: it shows that everything runs. "
+    "What is said below of the full version does not hold for it, and its numbers do not compare with the paper's."
 )
 
 
