@@ -79,6 +79,11 @@ class Conditional:
             raise ValueError("blocks and a pooled v need curvature: without it V is the identity")
 
     @property
+    def even(self) -> bool:
+        """Whether what is left of the prior counts alike in every row, as it does where Φ is a function of its sum."""
+        return not self.inflation and (self.pooled or not self.curvature)
+
+    @property
     def is_bound(self) -> bool:
         """Whether the objective is a lower bound on the evidence (Power EP's is not)."""
         return self.inflation == 0.0
@@ -107,11 +112,12 @@ class Conditional:
     ) -> tuple[Float[Array, "n m"], Float[Array, "..."], Float[Array, "n p"]]:
         """The derivative of `local`, by hand (maths 3.4): cotangents of the rows, of ``k`` and of the targets.
 
-        ``root`` is `Local`'s, or None where it was not kept.
+        ``even`` structures have a shorter one (3.5), and do not come here. ``root`` is `Local`'s, or None where it was
+        not kept.
         """
         if self.size == 1:
             R = self.residuals(A, k)[0]
-            C = jnp.ones_like(R) if self.pooled else 1 / (1 + self.curvature * R)
+            C = 1 / (1 + self.curvature * R)
         else:
             root = self._root_of(self.residuals(A, k)[0], A) if root is None else root
             C = jnp.einsum("bki,bkj->bij", root, root)

@@ -195,27 +195,57 @@ def _forward(structure, way, process, W, laid):
 
 def _stream_fwd(structure, way, process, Kuu, W, laid):
     total, kept = _forward(structure, way, process, W, laid)
-    return total, (process, W, laid, kept)
+    return total, (process, W, laid, kept, total)
 
 
 @linalg.full_precision
 def _stream_bwd(structure, way, residuals, bar):
-    """Maths 3.2, with ``T = Σ Ā Aᵀ`` summed over the chunks."""
-    process, W, laid, kept = residuals
+    """Maths 3.2: a second pass for the cotangents of each chunk, and ``T = Σ Ā Aᵀ`` for that of ``Kuu``."""
+    process, W, laid, kept, total = residuals
     V = W.astype(way.short or W.dtype)
-    seen_bar = Cotangents((bar.S + bar.S.T).astype(V.dtype), bar.b, bar.yy, bar.penalty, bar.excess)
+    pull = _pull_even(W, V, bar) if structure.even else _pull(structure, V, bar)
 
     def body(carry, chunk, known):
         here, valid = chunk
         terms, pull_terms = jax.vjp(lambda p, r: local_terms(p, (r, valid), structure.size, way.short), process, here)
         A, root = (linalg.times_lower_t(terms.K, V), None) if known is None else known
-        A_bar, k_bar, y_bar = structure.pull(A, terms.k, terms.y, root, seen_bar)
-        process_bar, rows_bar = pull_terms(Terms(linalg.times_lower(A_bar, V), k_bar, y_bar, bar.log_noise))
-        return _add(carry, (linalg.cross_lower(A_bar, A), process_bar)), rows_bar
+        K_bar, k_bar, y_bar, T = pull(A, terms, root)
+        process_bar, rows_bar = pull_terms(Terms(K_bar, k_bar, y_bar, bar.log_noise))
+        return _add(carry, (T, process_bar)), rows_bar
 
-    init = (jnp.zeros_like(W), jax.tree.map(jnp.zeros_like, process))
-    (T, process_bar), rows_bar = laid.total(body, init, way.plan, kept)
+    T = None if structure.even else jnp.zeros_like(W)
+    (T, process_bar), rows_bar = laid.total(body, (T, jax.tree.map(jnp.zeros_like, process)), way.plan, kept)
+    if structure.even:
+        T = _even(bar) @ total.S + bar.b @ total.b.T
     return process_bar, linalg.whiten_cotangent(W, T), None, laid.cotangent(rows_bar)
+
+
+def _pull(structure, V, bar):
+    """Cotangents of a chunk's kernel rows, prior (co)variances and targets, and its part of ``T``."""
+    seen_bar = Cotangents((bar.S + bar.S.T).astype(V.dtype), bar.b, bar.yy, bar.penalty, bar.excess)
+
+    def pull(A, terms, root):
+        A_bar, k_bar, y_bar = structure.pull(A, terms.k, terms.y, root, seen_bar)
+        return linalg.times_lower(A_bar, V), k_bar, y_bar, linalg.cross_lower(A_bar, A)
+
+    return pull
+
+
+def _pull_even(W, V, bar):
+    """The same where every row counts alike (maths 3.5): one product with the rows in place of three."""
+    GW, bW = linalg.times_lower(_even(bar), W).astype(V.dtype), (bar.b.T @ W).T
+
+    def pull(A, terms, root):
+        K_bar = A @ GW + linalg.thin_outer(terms.y, bW).astype(A.dtype)
+        y_bar = linalg.thin(A, bar.b) + 2 * bar.yy * terms.y
+        return K_bar, jnp.full_like(terms.k, bar.penalty + bar.excess), y_bar, None
+
+    return pull
+
+
+def _even(bar):
+    """The matrix ``H`` of ``Ā = H A + b̄ ỹᵀ`` (maths 3.5)."""
+    return bar.S + bar.S.T - 2 * (bar.penalty + bar.excess) * jnp.eye(len(bar.S), dtype=bar.S.dtype)
 
 
 _stream.defvjp(_stream_fwd, _stream_bwd)
