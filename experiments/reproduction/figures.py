@@ -55,7 +55,7 @@ def level(ax, records: list[Record], key: str, colour: str, label: str) -> None:
 def room_for_ends(ax, records: list[Record], key: str = "objective") -> None:
     """Show the part of the curves in which the methods differ: the early climb would hide it."""
     ends = [record[key] for record in records]
-    spread = max(ends) - min(ends) or abs(ends[0]) * 0.05 or 1.0
+    spread = max(max(ends) - min(ends), 0.02 * abs(ends[0])) or 1.0
     ax.set_ylim(min(ends) - 1.2 * spread, max(ends) + 0.25 * spread)
 
 

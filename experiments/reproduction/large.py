@@ -134,19 +134,41 @@ def _picture(names: list[str], found, folder: Path) -> Picture:
     grid = figure.subplots(1, len(names), squeeze=False, sharey=True)[0]
     colour = {"svgp": COLOURS["standard"], "svgp-new": COLOURS["diagonal"], "svgp-block": COLOURS["block"]}
     for ax, name in zip(grid, names, strict=True):
-        for height, (method, m) in enumerate(reversed(kinds)):
-            cell = _cell("log_density", name, method, m, found)
-            if cell.paper is not None:
+        cells = [_cell("log_density", name, method, m, found) for method, m in reversed(kinds)]
+        least = _least([cell.paper[0] for cell in cells if cell.paper] + [cell.mean for cell in cells if cell.ours])
+        for height, (cell, (method, _)) in enumerate(zip(cells, reversed(kinds), strict=True)):
+            if cell.paper is not None and cell.paper[0] < least:
+                ax.annotate(
+                    minus(f"◂ {cell.paper[0]:.3f}"),
+                    (0.02, height + 0.16),
+                    xycoords=("axes fraction", "data"),
+                    color="#777777",
+                    fontsize=9,
+                    va="center",
+                )
+            elif cell.paper is not None:
                 ax.errorbar(cell.paper[0], height + 0.16, xerr=cell.paper[1], fmt="o", color="#999999", ms=4, lw=1.2)
             if cell.ours:
                 error = None if np.isnan(cell.error) else cell.error
                 ax.errorbar(cell.mean, height - 0.16, xerr=error, fmt="D", color=colour.get(method, "#555577"), ms=4.5)
+        if np.isfinite(least):
+            ax.set_xlim(left=least)
         ax.set_yticks(range(len(kinds)), [_label(method, m) for method, m in reversed(kinds)])
         ax.grid(axis="x", color="#e5e5e5", lw=0.8)
         ax.set_axisbelow(True)
         figures.tidy(ax, name)
     file = figures.save(figure, folder / "large.png")
-    return Picture(file, "Test log density with standard errors: the paper's (grey circles) and ours (diamonds).")
+    return Picture(
+        file,
+        "Test log density with standard errors: the paper's (grey circles; ◂ far off to the left) and ours (diamonds).",
+    )
+
+
+def _least(values: list[float]) -> float:
+    """Where an axis begins: before all values, but for those that would leave the others no room."""
+    middle, top = float(np.median(values)), max(values)
+    near = [value for value in values if value >= middle - 10 * (top - middle)]
+    return -np.inf if len(near) == len(values) else min(near) - 0.25 * (top - min(near))
 
 
 def _order(names: list[str], found) -> Text:

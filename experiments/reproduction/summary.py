@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from experiments.reproduction.page import Page, Table
+from experiments.reproduction.page import Heading, Page, Table
 from tightgp.files import written_whole
 
 BEGIN, END = "<!-- made by `python -m experiments all --draw`: begin -->", "<!-- end -->"
@@ -16,26 +16,24 @@ def compared(pages: list[Page]) -> str:
     ]
     off = []
     for page in pages:
-        cells = [
-            (row, column, cell)
-            for block in page.blocks
-            if isinstance(block, Table)
-            for row, column, cell in block.cells
-            if cell.difference is not None
-        ]
+        heading, cells = "", []
+        for block in page.blocks:
+            heading = block.text if isinstance(block, Heading) else heading
+            if isinstance(block, Table):
+                cells += [(heading, *one) for one in block.cells if one[2].difference is not None]
         if not cells:
             continue
-        far = [one for one in cells if one[2].off]
-        few = sum(len(cell.ours) < cell.splits for _, _, cell in cells)
+        far = [one for one in cells if one[3].off]
+        few = sum(len(cell.ours) < cell.splits for *_, cell in cells)
         lines.append(
             f"| [{page.title}](reproduction/{page.name}.md) | {len(cells)} | {len(cells) - len(far)} | {few} |"
         )
         off += [
-            f"| {page.name} | {row} | {column} | {cell.text()} | {cell.paper_text()} | {cell.difference_text()} |"
-            for row, column, cell in far
+            f"| {' | '.join((page.name, *names, cell.text(), cell.paper_text(), cell.difference_text()))} |"
+            for *names, cell in far
         ]
-    heading = ["", "| page | row | column | ours | paper | standard errors |", "|---|---|---|---:|---:|---:|"]
-    return "\n".join(lines + (heading + off if off else []))
+    head = ["", "| page | table | row | column | ours | paper | standard errors |", "|---|---|---|---|---:|---:|---:|"]
+    return "\n".join(lines + (head + off if off else []))
 
 
 def write(pages: list[Page], path: Path) -> None:

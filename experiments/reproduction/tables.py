@@ -35,7 +35,7 @@ def beside(found: Found) -> list[Text]:
 
 
 def speed(found: Found, labels: Mapping[str, str]) -> Table:
-    """Seconds of a training, compilation in it: of those that had the device to themselves, or of all."""
+    """Seconds of a training, compilation in it: of those that shared the device with the fewest others."""
     names = list(dict.fromkeys(run.set for run in found))
     keys = list(dict.fromkeys((run.method, run.inducing) for run in found))
     keys.sort(key=lambda key: (list(labels).index(key[0]) if key[0] in labels else 99, key[1] or 0))
@@ -47,12 +47,12 @@ def speed(found: Found, labels: Mapping[str, str]) -> Table:
 
 
 def seconds(records: Iterable[Record]) -> str:
-    """The median of those trainings that had the device to themselves, or else of all that were not broken off."""
+    """The median of those trainings, not broken off, that shared the device with the fewest others."""
     whole = [r for r in records if not r["how"]["resumed"]]
-    alone = [r for r in whole if r["how"]["side_by_side"] == 1]
-    used = alone or whole
-    if not used:
+    if not whole:
         return ""
+    fewest = min(r["how"]["side_by_side"] for r in whole)
+    used = [r for r in whole if r["how"]["side_by_side"] == fewest]
     guess = "≈ " if any(r.get("extrapolated") for r in used) else ""
-    shared = "" if alone else f" ({used[0]['how']['side_by_side']} side by side)"
+    shared = "" if fewest == 1 else f" ({fewest} side by side)"
     return f"{guess}{np.median([r['seconds'] for r in used]):.1f} s{shared}"
