@@ -35,6 +35,10 @@ class Real:
         return value
 
 
+def _before_softplus(value: Array) -> Array:
+    return value + jnp.log(-jnp.expm1(-value))
+
+
 @dataclass(frozen=True)
 class Positive:
     """``floor + softplus(raw)``, or its square above the floor where what is optimised is a standard deviation."""
@@ -49,7 +53,15 @@ class Positive:
     def inverse(self, value: Array) -> Array:
         above = value - self.floor
         root = jnp.sqrt(above) if self.squared else above
-        return root + jnp.log(-jnp.expm1(-root))
+        return _before_softplus(root)
+
+    def logarithm(self, raw: Array) -> Array:
+        """The logarithm of what is above the floor."""
+        return (1 + self.squared) * jnp.log(jax.nn.softplus(raw))
+
+    def from_logarithm(self, log: Array) -> Array:
+        """What is stored where what is above the floor has this logarithm."""
+        return _before_softplus(jnp.exp(log / (1 + self.squared)))
 
 
 @dataclass(frozen=True)

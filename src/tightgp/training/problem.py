@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tightgp import parameters
+from tightgp.training import coordinates
 
 
 class Evaluation(NamedTuple):
@@ -29,9 +30,9 @@ class Problem:
         self.start, self.fixed = eqx.partition(model, parameters.trainable(model))
         if not jax.tree.leaves(self.start):
             raise ValueError("model has no trained parameter: every one is frozen; unfreeze one, or do without fit")
-        self._scales = np.concatenate([_scale(leaf) for leaf in jax.tree.leaves(self.start)])
+        self._units = coordinates.units(self.start)
         arrays, self._outline = _taken_apart((self.start, self.fixed, rows))
-        self._arrays = (jnp.asarray(self._scales), arrays)
+        self._arrays = (jnp.asarray(self._units), arrays)
 
     def model(self, point) -> Any:
         """The model at ``point``."""
@@ -53,24 +54,12 @@ class Problem:
         return _score(point, self.fixed, rows)
 
     def to_vector(self, point) -> np.ndarray:
-        """``point`` as one float64 vector of moderate numbers: a leaf that starts far from one is scaled."""
-        return _flat(point) / self._scales
+        """``point`` as one float64 vector, in which one step length suits all (`coordinates`)."""
+        return coordinates.to_vector(point, self._units)
 
     def from_vector(self, vector: np.ndarray) -> Any:
         """The point of a vector."""
-        return jax.tree.map(jnp.asarray, _shaped(vector * self._scales, self.start))
-
-
-def _flat(tree) -> np.ndarray:
-    return np.concatenate([np.asarray(leaf, np.float64).ravel() for leaf in jax.tree.leaves(tree)])
-
-
-def _shaped(vector, like) -> Any:
-    """The numbers of a vector in the leaves of a tree."""
-    leaves, structure = jax.tree.flatten(like)
-    starts = np.cumsum([0, *(leaf.size for leaf in leaves)])
-    parts = [vector[a : a + leaf.size].reshape(leaf.shape) for a, leaf in zip(starts, leaves, strict=False)]
-    return jax.tree.unflatten(structure, [p.astype(leaf.dtype) for p, leaf in zip(parts, leaves, strict=True)])
+        return coordinates.to_point(jnp.asarray(vector), self._arrays[0], self.start)
 
 
 class _Outline(NamedTuple):
@@ -101,21 +90,15 @@ def _program(outline: _Outline) -> tuple[Callable, list[str]]:
     names: list[str] = []
 
     @jax.jit
-    def run(x, scales, arrays):
+    def run(x, units, arrays):
         point, fixed, rows = outline.filled(arrays)
-        value, gradient, followed, finite = evaluate(_shaped(x * scales, point), fixed, rows)
+        there, pull = jax.vjp(lambda x: coordinates.to_point(x, units, point), x)
+        value, gradient, followed, finite = evaluate(there, fixed, rows)
         names[:] = followed
-        flat = jnp.concatenate([leaf.astype(x.dtype).ravel() for leaf in jax.tree.leaves(gradient)])
         numbers = [value, finite, *followed.values()]
-        return jnp.stack([jnp.asarray(number, value.dtype) for number in numbers]), flat * scales
+        return jnp.stack([jnp.asarray(number, value.dtype) for number in numbers]), pull(gradient)[0]
 
     return run, names
-
-
-def _scale(leaf) -> np.ndarray:
-    """The leaf's magnitude where it is a hundred or more (data in large units), else one."""
-    largest = float(jnp.max(jnp.abs(leaf)))
-    return np.full(leaf.size, largest if np.isfinite(largest) and largest >= 100 else 1.0)
 
 
 def evaluate(point, fixed, rows):
