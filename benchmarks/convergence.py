@@ -1,0 +1,154 @@
+"""How far L-BFGS has come after so many steps: tightgp against GPflow, on the same standard bound from the same start.
+
+SGPR with Matérn-3/2 and a lengthscale for each input, on some rows of real sets, SciPy's L-BFGS-B with the same memory
+on both sides; what differs is what it is given to move. GPflow's bound and ours are the same number at the same
+parameters (`benchmarks.parity`). Each side has a process of its own. Seconds hold compilation; what following GPflow
+costs is taken off.
+
+    python -m benchmarks.convergence --peers .venv-peers/bin/python    # needs TIGHTGP_DATA
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+import tightgp as tgp
+from benchmarks.running import ROOT, machine
+from tightgp import datasets
+from tightgp.files import written_whole
+
+SETS = ("pol", "bike", "elevators", "kin40k", "protein", "keggdirected", "keggundirected")
+SIDES = ("tightgp", "gpflow")
+
+
+def own(path: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Our side: the bound after each step, and the seconds of all."""
+    with np.load(path, allow_pickle=False) as case:
+        kernel = tgp.kernels.Matern32(float(case["variance"]), case["lengthscale"])
+        jitter = settings["jitter"] / float(case["variance"])
+        model = tgp.SGPR(kernel, case["Z"], float(case["noise"]), "standard", jitter=jitter)
+        data, test = tgp.Dataset(case["X"], case["y"]), tgp.Dataset(case["X_test"], case["y_test"])
+    began = time.perf_counter()
+    result = tgp.fit(model, data, "lbfgs", steps=settings["steps"], tolerance=1e-16, progress=False)
+    seconds = time.perf_counter() - began
+    density = float(np.mean(np.asarray(result.model.posterior(data).log_density(test))))
+    trace = result.trace["objective"].tolist()
+    return {"trace": trace, "evaluations": result.evaluations, "seconds": seconds, "log_density": density}
+
+
+def case(name: str, rows: int, inducing: int, seed: int) -> dict[str, np.ndarray]:
+    """Rows, and where both sides start: lengthscales √d, a tenth of the variance noise, inducing points by k-means."""
+    parts = datasets.split(datasets.load(name), seed)
+    train, test = parts.train.take(slice(rows)), parts.test.take(slice(rows))
+    X = np.asarray(train.X)
+    found = {"X": X, "y": train.y, "X_test": test.X, "y_test": test.y, "variance": 1.0, "noise": 0.1}
+    found |= {
+        "lengthscale": np.full(X.shape[1], np.sqrt(X.shape[1])),
+        "Z": tgp.inducing.kmeans(X, inducing, seed=seed),
+    }
+    return {key: np.asarray(value) for key, value in found.items()}
+
+
+def ask(python: str | None, path: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """What one side says; ``python`` is that of the peers, or None for ours."""
+    here = [sys.executable, "-m", "benchmarks.convergence", "--own"]
+    command = here if python is None else [python, str(Path(__file__).with_name("convergence_peer.py"))]
+    env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    if python is not None:
+        env.pop("PYTHONPATH", None)
+    done = subprocess.run([*command, path, json.dumps(settings)], capture_output=True, text=True, env=env, cwd=ROOT)
+    if done.returncode:
+        raise SystemExit(f"{'tightgp' if python is None else 'GPflow'} failed:\n{done.stderr[-3000:]}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def at(answer: dict[str, Any], step: int) -> float:
+    """The best bound after so many steps: a side that ended earlier stays where it is."""
+    return max(answer["trace"][: step + 1])
+
+
+def steps_to(answer: dict[str, Any], bound: float) -> int | None:
+    """After how many steps a bound was reached."""
+    return next((i for i, value in enumerate(answer["trace"]) if value >= bound), None)
+
+
+def show(found: dict[str, Any], settings: dict[str, Any], console: Console) -> None:
+    steps = [s for s in (25, 50, 100, 200, 400) if s < settings["steps"]] + [settings["steps"]]
+    table = Table(
+        title=f"Bound per row in nats, {settings['rows']} rows, M = {settings['inducing']}", box=box.SIMPLE_HEAD
+    )
+    for column in ("set", "", *(f"{s} steps" for s in steps), "test log density", "steps to GPflow's end", "s"):
+        table.add_column(column, justify="right" if column.strip() else "left")
+    for name, sides in found.items():
+        for side in SIDES:
+            one = sides[side]
+            reached = steps_to(one, at(sides["gpflow"], settings["steps"]))
+            cells = [f"{at(one, s) / sides['rows']:.3f}" for s in steps]
+            took = f"{reached} of {settings['steps']}" if reached is not None else "not reached"
+            cells += [f"{one['log_density']:.3f}", took if side == "tightgp" else "", f"{one['seconds']:.1f}"]
+            table.add_row(name if side == "tightgp" else "", side, *cells)
+    console.print(table)
+    ahead = sum(at(s["tightgp"], settings["steps"]) > at(s["gpflow"], settings["steps"]) for s in found.values())
+    ratios = [settings["steps"] / max(r, 1) for s in found.values() if (r := _ratio(s, settings)) is not None]
+    console.print(
+        f"Further than GPflow after {settings['steps']} steps on {ahead} of {len(found)} sets; where it was, GPflow's "
+        f"end was reached in {np.median(ratios):.1f} times fewer steps (median)."
+        if ratios
+        else "GPflow's end was reached on no set."
+    )
+
+
+def _ratio(sides, settings) -> int | None:
+    return steps_to(sides["tightgp"], at(sides["gpflow"], settings["steps"]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers", help="python of the peers' environment")
+    parser.add_argument("--sets", nargs="+", default=list(SETS))
+    parser.add_argument("--rows", type=int, default=3000, help="most training rows")
+    parser.add_argument("--inducing", type=int, default=200)
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0, help="of the split and of k-means")
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_name("results") / "convergence.json")
+    parser.add_argument("--own", nargs=2, help=argparse.SUPPRESS)
+    a = parser.parse_args()
+    if a.own:
+        print(json.dumps(own(a.own[0], json.loads(a.own[1]))))
+        return
+    if not a.peers:
+        parser.error("pass --peers PYTHON, of the environment that `make peers` makes")
+    console = Console() if sys.stdout.isatty() else Console(width=150)
+    settings = {"steps": a.steps, "rows": a.rows, "inducing": a.inducing, "seed": a.seed, "jitter": 1e-6}
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in a.sets:
+            with console.status(name):
+                path = str(Path(folder, f"{name}.npz"))
+                made = case(name, a.rows, a.inducing, a.seed)
+                np.savez(path, **made)  # type: ignore[arg-type]
+                found[name] = {side: ask(None if side == "tightgp" else a.peers, path, settings) for side in SIDES}
+                found[name]["rows"] = len(made["X"])
+    show(found, settings, console)
+    about = {"when": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "machine": machine()}
+    for sides in found.values():
+        for side in SIDES:
+            sides[side]["trace"] = [float(f"{value:.9g}") for value in sides[side]["trace"]]
+    with written_whole(a.out) as temporary:
+        temporary.write_text(json.dumps({**about, "settings": settings, "sets": found}, separators=(",", ":")) + "\n")
+    console.print(f"Results: {a.out}")
+
+
+if __name__ == "__main__":
+    main()
