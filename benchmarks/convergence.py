@@ -42,7 +42,7 @@ def own(path: str, settings: dict[str, Any]) -> dict[str, Any]:
     began = time.perf_counter()
     result = tgp.fit(model, data, "lbfgs", steps=settings["steps"], tolerance=1e-16, progress=False)
     seconds = time.perf_counter() - began
-    density = float(np.mean(np.asarray(result.model.posterior(data).log_density(test))))
+    density = float(np.mean(np.asarray(result.model.posterior(data).log_density(test.X, test.y))))
     trace = result.trace["objective"].tolist()
     return {"trace": trace, "evaluations": result.evaluations, "seconds": seconds, "log_density": density}
 
@@ -89,7 +89,7 @@ def show(found: dict[str, Any], settings: dict[str, Any], console: Console) -> N
         title=f"Bound per row in nats, {settings['rows']} rows, M = {settings['inducing']}", box=box.SIMPLE_HEAD
     )
     for column in ("set", "", *(f"{s} steps" for s in steps), "test log density", "steps to GPflow's end", "s"):
-        table.add_column(column, justify="right" if column.strip() else "left")
+        table.add_column(column, justify="left" if column in ("set", "") else "right")
     for name, sides in found.items():
         for side in SIDES:
             one = sides[side]
@@ -102,8 +102,8 @@ def show(found: dict[str, Any], settings: dict[str, Any], console: Console) -> N
     ahead = sum(at(s["tightgp"], settings["steps"]) > at(s["gpflow"], settings["steps"]) for s in found.values())
     ratios = [settings["steps"] / max(r, 1) for s in found.values() if (r := _ratio(s, settings)) is not None]
     console.print(
-        f"Further than GPflow after {settings['steps']} steps on {ahead} of {len(found)} sets; where it was, GPflow's "
-        f"end was reached in {np.median(ratios):.1f} times fewer steps (median)."
+        f"Further than GPflow after {settings['steps']} steps on {ahead} of {len(found)} sets; GPflow's end reached "
+        f"in {np.median(ratios):.1f} times fewer steps (median of {len(ratios)} sets)."
         if ratios
         else "GPflow's end was reached on no set."
     )
