@@ -37,14 +37,14 @@ class Work:
     deadline: float = math.inf
     progress: bool = False
 
-    def fit(self, model, data, method: str | None = None, *, stage: str = "", **options) -> tgp.FitResult:
-        """`tightgp.fit`, going on from where an earlier try was broken off; a run of several trainings names them."""
+    def fit(self, model, data, method: str | None = None, **options) -> tgp.FitResult:
+        """`tightgp.fit`, going on from where an earlier try was broken off."""
         self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
         result = tgp.fit(
             model,
             data,
             method,
-            checkpoint=self.checkpoint.with_suffix(f".{stage}.checkpoint") if stage else self.checkpoint,
+            checkpoint=self.checkpoint,
             resume=True,
             callback=lambda *_: time.time() > self.deadline,
             progress=self.progress,
@@ -77,7 +77,7 @@ def carry_out(job: Job) -> str:
         return "left for another time"
     checkpoint = store.path(job.run, "checkpoint")
     work = Work(job.quick, checkpoint, store.folder / "inducing", job.deadline, job.progress)
-    resumed, began = any(_checkpoints(checkpoint)), time.perf_counter()
+    resumed, began = checkpoint.exists(), time.perf_counter()
     try:
         record: Record = importlib.import_module(job.module).train(job.run, work)
     except Unfinished:
@@ -88,14 +88,8 @@ def carry_out(job: Job) -> str:
         return f"failed: {told(failed)}".splitlines()[0]
     how = {"side_by_side": job.side_by_side, "resumed": resumed, "wall": round(time.perf_counter() - began, 2)}
     store.write(job.run, {**record, "machine": machine(), "how": how})
-    for file in _checkpoints(checkpoint):
-        file.unlink()
+    checkpoint.unlink(missing_ok=True)
     return str(record.get("summary", "done"))
-
-
-def _checkpoints(first: Path) -> list[Path]:
-    """A run's checkpoints, of all its trainings."""
-    return list(first.parent.glob(f"{first.stem}*.checkpoint"))
 
 
 def machine() -> dict[str, Any]:

@@ -200,7 +200,7 @@ def test_a_page_in_both_forms(tmp_path):
     summary.write([page], tmp_path / "all.md")
     whole = (tmp_path / "all.md").read_text()
     assert whole.count("| [A title](reproduction/one.md) | 1 | 0 | 1 |") == 1
-    assert "| one | row | a | 0.150 (0.050) [2 of 5] | 0.500 (0.010) |" in whole
+    assert "| one | H | row | a | 0.150 (0.050) [2 of 5] | 0.500 (0.010) |" in whole
     assert "written by hand" in whole
     (tmp_path / "bare.md").write_text("nothing")
     with pytest.raises(SystemExit, match="lost its marks"):
