@@ -10,8 +10,6 @@ costs is taken off.
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 import tightgp as tgp
-from benchmarks.running import ROOT, machine
+from benchmarks.running import machine, one_side
 from tightgp import datasets
 from tightgp.files import written_whole
 
@@ -60,19 +58,6 @@ def case(name: str, rows: int, inducing: int, seed: int) -> dict[str, np.ndarray
     return {key: np.asarray(value) for key, value in found.items()}
 
 
-def ask(python: str | None, path: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """What one side says; ``python`` is that of the peers, or None for ours."""
-    here = [sys.executable, "-m", "benchmarks.convergence", "--own"]
-    command = here if python is None else [python, str(Path(__file__).with_name("convergence_peer.py"))]
-    env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    if python is not None:
-        env.pop("PYTHONPATH", None)
-    done = subprocess.run([*command, path, json.dumps(settings)], capture_output=True, text=True, env=env, cwd=ROOT)
-    if done.returncode:
-        raise SystemExit(f"{'tightgp' if python is None else 'GPflow'} failed:\n{done.stderr[-3000:]}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
-
-
 def at(answer: dict[str, Any], step: int) -> float:
     """The best bound after so many steps: a side that ended earlier stays where it is."""
     return max(answer["trace"][: step + 1])
@@ -90,27 +75,23 @@ def show(found: dict[str, Any], settings: dict[str, Any], console: Console) -> N
     )
     for column in ("set", "", *(f"{s} steps" for s in steps), "test log density", "steps to GPflow's end", "s"):
         table.add_column(column, justify="left" if column in ("set", "") else "right")
+    reached = {name: steps_to(s["tightgp"], at(s["gpflow"], settings["steps"])) for name, s in found.items()}
     for name, sides in found.items():
         for side in SIDES:
             one = sides[side]
-            reached = steps_to(one, at(sides["gpflow"], settings["steps"]))
             cells = [f"{at(one, s) / sides['rows']:.3f}" for s in steps]
-            took = f"{reached} of {settings['steps']}" if reached is not None else "not reached"
-            cells += [f"{one['log_density']:.3f}", took if side == "tightgp" else "", f"{one['seconds']:.1f}"]
+            took = "" if side == "gpflow" else "not reached" if reached[name] is None else str(reached[name])
+            cells += [f"{one['log_density']:.3f}", took, f"{one['seconds']:.1f}"]
             table.add_row(name if side == "tightgp" else "", side, *cells)
     console.print(table)
     ahead = sum(at(s["tightgp"], settings["steps"]) > at(s["gpflow"], settings["steps"]) for s in found.values())
-    ratios = [settings["steps"] / max(r, 1) for s in found.values() if (r := _ratio(s, settings)) is not None]
+    ratios = [settings["steps"] / max(count, 1) for count in reached.values() if count is not None]
     console.print(
         f"Further than GPflow after {settings['steps']} steps on {ahead} of {len(found)} sets; GPflow's end reached "
         f"in {np.median(ratios):.1f} times fewer steps (median of {len(ratios)} sets)."
         if ratios
         else "GPflow's end was reached on no set."
     )
-
-
-def _ratio(sides, settings) -> int | None:
-    return steps_to(sides["tightgp"], at(sides["gpflow"], settings["steps"]))
 
 
 def main() -> None:
@@ -138,7 +119,10 @@ def main() -> None:
                 path = str(Path(folder, f"{name}.npz"))
                 made = case(name, a.rows, a.inducing, a.seed)
                 np.savez(path, **made)  # type: ignore[arg-type]
-                found[name] = {side: ask(None if side == "tightgp" else a.peers, path, settings) for side in SIDES}
+                found[name] = {
+                    side: one_side(python, "convergence", path, json.dumps(settings))
+                    for side, python in zip(SIDES, (None, a.peers), strict=True)
+                }
                 found[name]["rows"] = len(made["X"])
     show(found, settings, console)
     about = {"when": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "machine": machine()}

@@ -11,8 +11,6 @@ is of tightgp alone: value and gradient of the diagonal bound on many rows.
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 import tightgp as tgp
-from benchmarks.running import ROOT, machine
+from benchmarks.running import machine, one_side
 from experiments.oil import readings
 from tightgp.files import written_whole
 from tightgp.training.problem import Problem
@@ -148,28 +146,13 @@ def cases(Y: np.ndarray, inducing: int, steps: int) -> dict[str, dict[str, np.nd
 # --- the comparison -------------------------------------------------------------------------------------------------
 
 
-def ask(python: str | None, path: str, task: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """What one side says; ``python`` is that of the peers, or None for ours."""
-    here = [sys.executable, "-m", "benchmarks.gplvm", "--own"]
-    command = here if python is None else [python, str(Path(__file__).with_name("gplvm_peer.py"))]
-    env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    if python is not None:
-        env.pop("PYTHONPATH", None)
-    done = subprocess.run(
-        [*command, path, task, json.dumps(settings)], capture_output=True, text=True, env=env, cwd=ROOT
-    )
-    if done.returncode:
-        raise SystemExit(f"{'tightgp' if python is None else 'GPflow'} failed:\n{done.stderr[-3000:]}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
-
-
 def parity(python, paths, rows: int) -> list[dict[str, Any]]:
     """Both sides' bounds, and how far each moves when its rows come in another order."""
     rng = np.random.default_rng(0)
     settings = {"jitters": JITTERS, "orders": [rng.permutation(rows).tolist() for _ in range(ORDERS)]}
     found = []
     for (inducing, name), path in paths.items():
-        both = [ask(p, path, "values", settings)["values"] for p in (None, python)]
+        both = [one_side(p, "gplvm", path, "values", json.dumps(settings))["values"] for p in (None, python)]
         for jitter in JITTERS:
             one, other = (side[str(jitter)] for side in both)
             row = {"case": name, "inducing": inducing, "jitter": jitter, "tightgp": one[0], "gpflow": other[0]}
@@ -188,7 +171,7 @@ def timings(python, paths, rounds: int, repeats: int, steps: int) -> list[dict[s
             told: dict[str, list] = {"tightgp": [], "gpflow": []}
             for _ in range(rounds if task == "evaluation" else 1):
                 for side, p in (("tightgp", None), ("gpflow", python)):
-                    told[side].append(ask(p, path, task, {"jitter": 1e-6, **settings}))
+                    told[side].append(one_side(p, "gplvm", path, task, json.dumps({"jitter": 1e-6, **settings})))
             row[task] = told
         found.append(row)
     return found
@@ -280,7 +263,7 @@ def measure_memory(console) -> dict[str, Any]:
     for rows in MANY:
         settings = {"rows": rows, "inducing": 100, "jitter": 1e-6, "repeats": 2, "bound": "diagonal"}
         with console.status(f"{rows} rows"):
-            found.append(settings | ask(None, "", "many", settings))
+            found.append(settings | one_side(None, "gplvm", "", "many", json.dumps(settings)))
     show_memory(found, console)
     return {"memory": found}
 

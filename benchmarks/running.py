@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,20 @@ def ask(python: str, library: str, task: str, arguments: dict[str, Any], timeout
         return {"error": f"no answer, but {done.stdout[-200:]!r}"}
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     return {"error": lines[-1][-300:] if lines else f"ended with status {done.returncode}"}
+
+
+def one_side(python: str | None, module: str, *arguments: str) -> Answer:
+    """What one side of a comparison says, in a process of its own: ours is ``benchmarks.MODULE --own``, that of the
+    peers, whose ``python`` is given, ``MODULE_peer.py``. The last line that it prints is JSON."""
+    ours = [sys.executable, "-m", f"benchmarks.{module}", "--own"]
+    command = ours if python is None else [python, str(Path(__file__).with_name(f"{module}_peer.py"))]
+    env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    if python is not None:
+        env.pop("PYTHONPATH", None)
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, env=env, cwd=ROOT)
+    if done.returncode:
+        raise SystemExit(f"{'tightgp' if python is None else 'the peer'} failed:\n{done.stderr[-3000:]}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def machine() -> dict[str, Any]:

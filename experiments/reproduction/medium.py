@@ -121,7 +121,7 @@ def _picture(inducing: int, m: int, found, folder: Path) -> Picture:
             noise.set_yscale("log")
         figures.tidy(objective, f"{name}: objective (nats)")
         figures.tidy(noise, "noise variance σ²")
-        figures.legend(objective, fontsize=8, loc="lower right")
+        figures.legend(noise, fontsize=8, loc="upper right")
         noise.set_xlabel("step of Adam")
         first = next((r for r in mine["sgpr-new"] if "v" in r), None)
         if first is not None:
@@ -148,7 +148,7 @@ def _order(m: int, found) -> Text:
                 values = ends if key == "objective" else found.scores(key, **which)
                 means.append(np.mean(values) if values else np.nan)
             if np.all(np.isfinite(means)):
-                digits = 0 if key == "objective" else 4
+                digits = 1 if key == "objective" else 5
                 shown = " ≤ ".join(f"{v:.{digits}f}" for v in means)
                 ordered = means[0] <= means[1] <= means[2]
                 told.append(f"{name}, {what}: {shown if ordered else shown.replace('≤', '·') + ' (not in this order)'}")
