@@ -1,6 +1,8 @@
 """The paper's figures and tables: `python -m experiments NAME`."""
 
 from experiments.reproduction.command import main
+from tightgp.cli import compilation
 
 if __name__ == "__main__":
+    compilation.switch_on()
     main()

@@ -14,8 +14,8 @@ _FOLLOWED = ("objective", "noise_variance", "v")
 
 def of(result: tgp.FitResult, post, test: tgp.Dataset, neighbours: tuple[int | None, ...] = (None,)) -> dict[str, Any]:
     """A Gaussian model's training and its test scores: globally, and from so many nearest training rows."""
-    scores = [{key: shortened(value) for key, value in prediction(post, test, n).items()} for n in neighbours]
-    found = [f"{one['log_density']:.3f}" if "error" not in one else "failed" for one in scores]
+    tested = scores(post, test, neighbours)
+    found = [f"{one['log_density']:.3f}" if "error" not in one else "failed" for one in tested]
     model = result.model
     return {
         **training(result),
@@ -23,9 +23,14 @@ def of(result: tgp.FitResult, post, test: tgp.Dataset, neighbours: tuple[int | N
         "variance": shortened(float(model.kernel.variance)),
         "lengthscale": shortened(np.atleast_1d(np.asarray(model.kernel.lengthscale)).tolist()),
         "test_rows": test.num_data,
-        "scores": scores,
+        "scores": tested,
         "summary": f"test log density {', '.join(found)}; {result.seconds:.1f} s, {result.message}",
     }
+
+
+def scores(post, rows: tgp.Dataset, neighbours: tuple[int | None, ...]) -> list[dict[str, Any]]:
+    """Of held-out rows: globally, or from so many nearest training rows."""
+    return [shortened(prediction(post, rows, n)) for n in neighbours]
 
 
 def training(result: tgp.FitResult) -> dict[str, Any]:

@@ -38,6 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("name", choices=[*EXPERIMENTS, "all"], metavar="NAME")
     parser.add_argument("--quick", action="store_true", help="a small version in minutes; rows made up where need be")
     parser.add_argument("--draw", action="store_true", help="train nothing: draw pages from the results there are")
+    parser.add_argument("--rehearse", action="store_true", help="only compile what the runs need, and keep it")
     parser.add_argument("--sets", nargs="+", metavar="SET", help="only these data sets")
     parser.add_argument("--methods", nargs="+", metavar="METHOD", help="only these methods")
     parser.add_argument("--splits", nargs="+", type=int, metavar="SPLIT", help="only these splits, from 0")
@@ -62,9 +63,10 @@ def main(arguments: list[str] | None = None) -> None:
             if not wanted and a.name != "all":
                 parser.error(f"no run of {experiment.name} is as --sets, --methods, --splits and --inducing say")
             if not a.draw:
-                left = fill(
-                    experiment.module, wanted, store, quick=a.quick, jobs=a.jobs, deadline=deadline, console=console
-                )
+                how = {"quick": a.quick, "jobs": a.jobs, "deadline": deadline, "console": console}
+                left = fill(experiment.module, wanted, store, rehearsal=a.rehearse, **how)
+                if a.rehearse:
+                    continue
                 if left:
                     console.print(f"{experiment.name}: {len(left)} runs are left; the same command goes on with them.")
             if not any(store.holds(run) for run in experiment.runs(Choice(a.quick))):

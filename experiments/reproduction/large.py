@@ -57,19 +57,23 @@ def runs(choice: Choice) -> list[Run]:
     )
 
 
+def start(method: str, Z, second=None) -> tgp.SVGP:
+    """A method where the paper starts it; ``second``: the second set of points, where it has one."""
+    bound, covariance = METHODS[method]
+    kernel, noise = tgp.kernels.Matern32(paper.VARIANCE, paper.LENGTHSCALE), paper.NOISE_VARIANCE
+    options = {} if covariance is None else {"orthogonal": second, "orthogonal_covariance": covariance}
+    return tgp.SVGP(kernel, tgp.likelihoods.Gaussian(noise), Z, bound, **options)
+
+
 def train(run: Run, work: Work) -> Record:
     parts = rows.parts(run.set, run.split, work.quick)
-    data, (bound, second) = parts.train, METHODS[run.method]
-    kernel = tgp.kernels.Matern32(paper.VARIANCE, paper.LENGTHSCALE)
-    options = {}
-    if second is not None:
+    data, second = parts.train, None
+    if METHODS[run.method][1] is not None:
         file = work.cache / f"{run.set}-second-{run.inducing}-{run.split}.npy"
-        options["orthogonal"] = rows.centres(data.X, run.inducing, 1000 + run.split, file)
-        options["orthogonal_covariance"] = second
+        second = rows.centres(data.X, run.inducing, 1000 + run.split, file)
     Z = rows.centres(data.X, run.inducing, run.split, work.cache / f"{run.set}-{run.inducing}-{run.split}.npy")
-    model = tgp.SVGP(kernel, tgp.likelihoods.Gaussian(paper.NOISE_VARIANCE), Z, bound, **options)
     result = work.fit(
-        model,
+        start(run.method, Z, second),
         data,
         "adam",
         batch_size=QUICK_BATCH if work.quick else paper.BATCH,

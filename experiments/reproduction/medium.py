@@ -37,7 +37,7 @@ COLOUR = {
 }
 #: Nearest training rows that our blocks' second prediction uses.
 NEIGHBOURS = 64
-EXACT_STEPS, QUICK_STEPS = 300, 200
+EXACT_STEPS, EXACT_TOLERANCE, QUICK_STEPS = 300, 1e-8, 200
 QUICK_INDUCING = {1024: 32, 2048: 64}
 
 
@@ -51,19 +51,27 @@ def runs(inducing: int, choice: Choice) -> list[Run]:
     )
 
 
+def _kernel(data: tgp.Dataset) -> tgp.kernels.Kernel:
+    return tgp.kernels.SquaredExponential(paper.VARIANCE, np.full(data.num_inputs, paper.LENGTHSCALE))
+
+
+def start(method: str, data: tgp.Dataset, Z) -> tgp.SGPR:
+    """A sparse method where the paper starts it."""
+    return tgp.SGPR(_kernel(data), Z, paper.NOISE_VARIANCE, bound=BOUNDS[method])
+
+
 def train(run: Run, work: Work) -> Record:
     parts = rows.parts(run.set, run.split, work.quick, paper.BIKE_ROWS if run.set == "bike" else None)
     data = parts.train
-    kernel = tgp.kernels.SquaredExponential(paper.VARIANCE, np.full(data.num_inputs, paper.LENGTHSCALE))
     seen: tuple[int | None, ...] = (None,)
     if run.inducing is None:
-        result = work.fit(tgp.ExactGP(kernel, paper.NOISE_VARIANCE), data, "lbfgs", steps=EXACT_STEPS)
+        model = tgp.ExactGP(_kernel(data), paper.NOISE_VARIANCE)
+        result = work.fit(model, data, "lbfgs", steps=EXACT_STEPS, tolerance=EXACT_TOLERANCE)
     else:
         file = work.cache / f"{run.set}-{run.inducing}-{run.split}.npy"
         Z = rows.centres(data.X, run.inducing, run.split, file)
-        model = tgp.SGPR(kernel, Z, paper.NOISE_VARIANCE, bound=BOUNDS[run.method])
         steps = QUICK_STEPS if work.quick else paper.STEPS
-        result = work.fit(model, data, "adam", steps=steps, learning_rate=paper.LEARNING_RATE)
+        result = work.fit(start(run.method, data, Z), data, "adam", steps=steps, learning_rate=paper.LEARNING_RATE)
         if run.method == "sgpr-block":
             seen = (None, NEIGHBOURS)
     post = result.model.posterior(data)

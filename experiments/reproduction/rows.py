@@ -1,6 +1,7 @@
 """The rows that an experiment trains and tests on, and where its inducing points start."""
 
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,9 +16,11 @@ QUICK_TRAIN, QUICK_TEST, QUICK_INPUTS = 600, 300, 4
 
 
 class Parts(NamedTuple):
-    """Rows to train and to test, standardised; and whether they are made up, because the set's file is not there."""
+    """Rows to train, to choose by and to test, standardised; and whether they are made up, because the set's file is
+    not there."""
 
     train: tgp.Dataset
+    validation: tgp.Dataset
     test: tgp.Dataset
     made_up: bool = False
 
@@ -28,8 +31,11 @@ def parts(name: str, split: int, quick: bool, train_rows: int | None = None) -> 
         return made_up(split)
     made = datasets.split(loaded(name), split)
     # A part comes in an order drawn by the split's seed, so its first rows are a random sample.
-    train, test = made.train.take(slice(train_rows)), made.test
-    return Parts(train.take(slice(QUICK_TRAIN)), test.take(slice(QUICK_TEST))) if quick else Parts(train, test)
+    found = Parts(made.train.take(slice(train_rows)), made.validation, made.test)
+    if not quick:
+        return found
+    few = slice(QUICK_TEST)
+    return Parts(found.train.take(slice(QUICK_TRAIN)), found.validation.take(few), found.test.take(few))
 
 
 @lru_cache(maxsize=1)
@@ -40,11 +46,12 @@ def loaded(name: str) -> datasets.Loaded:
 def made_up(split: int) -> Parts:
     """A smooth function of some inputs with noise, in place of rows that are not there."""
     rng = np.random.default_rng(split)
-    X = rng.normal(size=(QUICK_TRAIN + QUICK_TEST, QUICK_INPUTS))
+    X = rng.normal(size=(QUICK_TRAIN + 2 * QUICK_TEST, QUICK_INPUTS))
     y = np.sin(2 * X[:, 0]) + 0.5 * np.cos(X[:, 1] * X[:, 2]) + 0.1 * rng.normal(size=len(X))
     y = (y - y.mean()) / y.std()
-    whole = tgp.Dataset(X, y)
-    return Parts(whole.take(slice(QUICK_TRAIN)), whole.take(slice(QUICK_TRAIN, None)), made_up=True)
+    whole, ends = tgp.Dataset(X, y), (0, QUICK_TRAIN, QUICK_TRAIN + QUICK_TEST, len(X))
+    train, validation, test = (whole.take(slice(*part)) for part in pairwise(ends))
+    return Parts(train, validation, test, made_up=True)
 
 
 def centres(X, count: int, seed: int, file: Path) -> np.ndarray:

@@ -17,6 +17,7 @@ from rich.console import Console
 import tightgp as tgp
 from experiments.held_out import FAILURES, told
 from experiments.reproduction.store import Record, Run, Store
+from tightgp.cli import compilation
 
 
 class Unfinished(Exception):
@@ -27,34 +28,55 @@ class NotInstalled(Exception):
     """A run needs a library that is not there; the others go on."""
 
 
+#: Steps of a training that compiles what a longer one needs: full-batch Adam has a program for fifty.
+_SHORT = {"lbfgs": 2, "adam": 50}
+#: Test rows that a rehearsal predicts.
+_REHEARSED = 20_000
+
+
 @dataclass(frozen=True)
 class Work:
-    """What a run is given: whether it is the quick version, and how to train so that nothing is lost."""
+    """What a run is given: whether it is the quick version, and how to train so that nothing is lost.
+
+    ``rehearsal``: only what there is to compile counts, so that a training of two steps will do."""
 
     quick: bool
     checkpoint: Path
     cache: Path
     deadline: float = math.inf
     progress: bool = False
+    rehearsal: bool = False
 
-    def fit(self, model, data, method: str | None = None, **options) -> tgp.FitResult:
-        """`tightgp.fit`, going on from where an earlier try was broken off."""
+    def fit(self, model, data, method: str | None = None, *, warmed: bool = False, **options) -> tgp.FitResult:
+        """`tightgp.fit`, going on from where an earlier try was broken off.
+
+        ``warmed``, for short trainings that are timed: programs are compiled before, and no checkpoint is kept.
+        """
+        if warmed or self.rehearsal:
+            short = {"epochs": 1} if "epochs" in options else {"steps": _SHORT[method or "lbfgs"]}
+            first = tgp.fit(model, data, method, progress=False, **(options | short))
+            if self.rehearsal:
+                return first
+        kept = {} if warmed else {"checkpoint": self.checkpoint, "resume": True}
         self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
         result = tgp.fit(
             model,
             data,
             method,
-            checkpoint=self.checkpoint,
-            resume=True,
             callback=lambda *_: time.time() > self.deadline,
             progress=self.progress,
             **options,
+            **kept,
         )
         if result.message == "interrupted":
             raise KeyboardInterrupt
         if result.message == "stopped by the callback":
             raise Unfinished
         return result
+
+    def some(self, test: tgp.Dataset) -> tgp.Dataset:
+        """The rows to predict: all, but for a rehearsal."""
+        return test.take(slice(_REHEARSED)) if self.rehearsal else test
 
 
 @dataclass(frozen=True)
@@ -68,6 +90,7 @@ class Job:
     deadline: float
     side_by_side: int
     progress: bool
+    rehearsal: bool = False
 
 
 def carry_out(job: Job) -> str:
@@ -76,7 +99,7 @@ def carry_out(job: Job) -> str:
     if time.time() > job.deadline:
         return "left for another time"
     checkpoint = store.path(job.run, "checkpoint")
-    work = Work(job.quick, checkpoint, store.folder / "inducing", job.deadline, job.progress)
+    work = Work(job.quick, checkpoint, store.folder / "inducing", job.deadline, job.progress, job.rehearsal)
     resumed, began = checkpoint.exists(), time.perf_counter()
     try:
         record: Record = importlib.import_module(job.module).train(job.run, work)
@@ -86,7 +109,10 @@ def carry_out(job: Job) -> str:
         return f"not run: {missing}"
     except FAILURES as failed:  # no result is left, and it can be tried again
         return f"failed: {told(failed)}".splitlines()[0]
-    how = {"side_by_side": job.side_by_side, "resumed": resumed, "wall": round(time.perf_counter() - began, 2)}
+    wall = round(time.perf_counter() - began, 2)
+    if job.rehearsal:
+        return f"compiled in {wall:.0f} s"
+    how = {"side_by_side": job.side_by_side, "resumed": resumed, "wall": wall}
     store.write(job.run, {**record, "machine": machine(), "how": how})
     checkpoint.unlink(missing_ok=True)
     return str(record.get("summary", "done"))
@@ -103,15 +129,23 @@ def machine() -> dict[str, Any]:
 
 
 def fill(
-    module: str, runs: list[Run], store: Store, *, quick: bool, jobs: int, deadline: float, console: Console
+    module: str,
+    runs: list[Run],
+    store: Store,
+    *,
+    quick: bool,
+    jobs: int,
+    deadline: float,
+    console: Console,
+    rehearsal: bool = False,
 ) -> list[Run]:
-    """Carry out every run that is not done, and give those that still are not."""
+    """Carry out every run that is not done, and give those that still are not. A rehearsal only compiles."""
     missing = [run for run in runs if not store.holds(run)]
     if not missing:
         return []
     if len(missing) < len(runs):
         console.print(f"{len(runs) - len(missing)} of {len(runs)} runs are done already.")
-    tasks = [Job(module, run, store.folder, quick, deadline, jobs, jobs == 1) for run in missing]
+    tasks = [Job(module, run, store.folder, quick, deadline, jobs, jobs == 1, rehearsal) for run in missing]
 
     def say(run: Run, line: str) -> None:
         console.print(f"{run.name}: {line}", highlight=False, soft_wrap=True)
@@ -126,7 +160,8 @@ def fill(
 
 def _side_by_side(tasks: list[Job], jobs: int, say: Callable[[Run, str], None]) -> None:
     """Processes that go on to the next run, so that what was compiled is used again."""
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+    start = compilation.switch_on if jax.config.jax_compilation_cache_dir else None
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), start) as pool:
         waiting: dict[Future, Job] = {pool.submit(carry_out, task): task for task in tasks}
         try:
             while waiting:

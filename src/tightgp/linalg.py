@@ -18,8 +18,8 @@ DEFAULT_JITTER = {"float64": 1e-6, "float32": 1e-5}
 #: Relative jitter beyond which a matrix counts as not factorisable.
 MAX_JITTER = 1e-1
 #: From this many columns on, products with a triangular matrix are split to skip its zero half. An accelerator is
-#: quicker with one product of everything.
-_SPLIT_FROM = 512
+#: quicker with one product of everything, unless that is very large.
+_SPLIT_FROM = {"cpu": 512, "gpu": 4096}
 _SPLITS = 4
 #: Triangular inverses of at most this size are left to the backend's own solver.
 _SOLVER_SIZE = {"cpu": 256, "gpu": 64}
@@ -112,13 +112,18 @@ def _on_cpu() -> bool:
     return jax.default_backend() == "cpu"
 
 
+def _here(values: dict[str, int]) -> int:
+    """What of a table belongs to the backend at hand."""
+    return values["cpu" if _on_cpu() else "gpu"]
+
+
 def inverse_lower(L: Float[Array, "m m"]) -> Float[Array, "m m"]:
     """The inverse of a lower triangular matrix, from its diagonal blocks up, so that most of the work is products.
 
     Two neighbouring blocks and the one below the first make one of twice the size; all pairs at once.
     """
     m = L.shape[0]
-    levels = max(0, math.ceil(math.log2(m / _SOLVER_SIZE["cpu" if _on_cpu() else "gpu"])))
+    levels = max(0, math.ceil(math.log2(m / _here(_SOLVER_SIZE))))
     size = -(-m // 2**levels)
     short = size * 2**levels - m
     if short:
@@ -144,7 +149,7 @@ def inverse_lower(L: Float[Array, "m m"]) -> Float[Array, "m m"]:
 
 
 def _pieces(m: int) -> list[tuple[int, int]]:
-    step = -(-m // _SPLITS) if m >= _SPLIT_FROM and _on_cpu() else m
+    step = -(-m // _SPLITS) if m >= _here(_SPLIT_FROM) else m
     return [(i, min(i + step, m)) for i in range(0, m, step)]
 
 

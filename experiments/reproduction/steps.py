@@ -1,0 +1,46 @@
+"""The steps past the paper: which ways to train there are, each with its bound, kernel and start."""
+
+from dataclasses import dataclass
+
+import tightgp as tgp
+
+
+@dataclass(frozen=True)
+class Step:
+    """One way to train: the bound, whether each input has its lengthscale, how inducing points start, which share of
+    the steps is taken; and whether predictions are also made from nearest training rows."""
+
+    label: str
+    bound: str | tgp.Conditional = "diagonal"
+    ard: bool = False
+    local: bool = True
+    greedy: bool = False
+    share: float = 1.0
+
+    @property
+    def is_bound(self) -> bool:
+        return isinstance(self.bound, str) or self.bound.is_bound
+
+    @property
+    def rounds(self) -> int:
+        """Who is whose neighbour is known better once lengthscales are: blocks are then made anew half-way."""
+        return 2 if self.ard and self.bound != "diagonal" else 1
+
+
+PEP, PITC = tgp.PowerEP(0.5, block=64), tgp.PowerEP(1.0, block=64)
+ONE = {
+    "short": Step("collapsed, L-BFGS, a quarter of the steps", local=False, share=0.25),
+    "collapsed": Step("collapsed, L-BFGS"),
+    "greedy": Step("greedy inducing points", local=False, greedy=True),
+    "block": Step("blocks of 64", tgp.Block(64)),
+    "pitc": Step("PITC of 64 (no bound)", PITC),
+}
+EACH = {
+    "collapsed-ard": Step("ARD: collapsed, L-BFGS", ard=True),
+    "block-ard": Step("ARD: blocks of 64", tgp.Block(64), ard=True),
+    "pep-ard": Step("ARD: Power EP ½ of 64 (no bound)", PEP, ard=True),
+    "pitc-ard": Step("ARD: PITC of 64 (no bound)", PITC, ard=True),
+}
+STEPS_TAKEN = ONE | EACH
+#: The paper's protocol, to see how long it takes: ours and GPyTorch's.
+PROTOCOL, GPYTORCH = "protocol", "gpytorch"
