@@ -31,7 +31,7 @@ QUICK_STEPS = 30
 #: these validation rows.
 CANDIDATES, VALIDATION = 100_000, 20_000
 #: What is not done with many rows.
-LEFT_OUT = ("greedy", "pitc", "pitc-ard")
+LEFT_OUT = ("greedy", "block", "pitc", "pitc-ard")
 
 
 def runs(choice: Choice) -> list[Run]:
