@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tightgp as tgp
-from experiments.reproduction import beaten, command, medium, nybikes, paper, rows, summary, work
+from experiments.reproduction import beaten, beaten_page, command, medium, nybikes, paper, rows, summary, work
 from experiments.reproduction.cells import Cell, minus
 from experiments.reproduction.experiment import Choice
 from experiments.reproduction.page import Heading, Page, Picture, Table, Text
@@ -205,3 +205,68 @@ def test_a_page_in_both_forms(tmp_path):
     (tmp_path / "bare.md").write_text("nothing")
     with pytest.raises(SystemExit, match="lost its marks"):
         summary.write([page], tmp_path / "bare.md")
+
+
+def test_a_rehearsal_compiles_and_keeps_nothing(quick, tmp_path, capsys):
+    quick("beaten", "--rehearse", "--sets", "kin40k", "--methods", "short", "protocol")
+    told = capsys.readouterr().out
+    assert "kin40k-short-32-split0: compiled in" in told
+    assert "kin40k-protocol-32-split0: compiled in" in told
+    assert "Page:" not in told
+    assert not list((tmp_path / "results").rglob("*.json"))
+    assert not (tmp_path / "pages").exists()
+
+
+def test_a_timed_training_is_compiled_before(tmp_path, monkeypatch):
+    """It takes a short training first, keeps no checkpoint, and ends where it would have ended without."""
+    parts = rows.made_up(0)
+    model = tgp.SGPR(tgp.kernels.Matern32(), parts.train.X[:10], 0.1)
+    asked = []
+    fit = tgp.fit
+    monkeypatch.setattr(tgp, "fit", lambda *a, **options: asked.append(options["steps"]) or fit(*a, **options))
+    here = Work(True, tmp_path / "run.checkpoint", tmp_path)
+    warmed = here.fit(model, parts.train, "lbfgs", warmed=True, steps=20)
+    assert asked == [2, 20]
+    assert not here.checkpoint.exists()
+    assert warmed.objective == pytest.approx(here.fit(model, parts.train, "lbfgs", steps=20).objective, rel=1e-12)
+    assert here.fit(model, parts.train, "adam", warmed=True, steps=70).steps == 70
+    assert asked[-2:] == [50, 70]
+
+
+def _scored(density: float, valid: float, neighbours: tuple[int | None, ...] = (None,)) -> dict:
+    """A record in which each number of neighbours adds a tenth to the test score and takes it from the other."""
+    ways = [(n, 0.1 * i) for i, n in enumerate(neighbours)]
+    return {
+        "scores": [{"neighbours": n, "log_density": density + d, "rmse": 1 - density - d} for n, d in ways],
+        "validation": [{"neighbours": n, "log_density": valid - d} for n, d in ways],
+        "seconds": 2.0,
+        "how": {"side_by_side": 1, "resumed": False},
+        "machine": {"device": "cpu", "jax": "0"},
+    }
+
+
+def test_what_is_past_the_paper_is_chosen_on_validation_rows(tmp_path):
+    store = Store(tmp_path / "results")
+    for method, record in {
+        "collapsed": _scored(0.2, 0.5, (None, 64, 128)),  # the best bound on validation rows, not on test rows
+        "block": _scored(0.6, 0.4, (None, 64, 128)),
+        "pitc": _scored(0.5, 0.6, (None, 64, 128)),
+        "short": _scored(0.9, 0.1),
+    }.items():
+        store.write(Run("beaten", "kin40k", method, 1024, 0), record)
+    pace = _scored(0.0, 0.0) | {"scores": [], "extrapolated": True}
+    store.write(Run("beaten", "kin40k", "protocol", 1024, 0), pace)
+    for split in (0, 1):
+        store.write(Run("large", "kin40k", "svgp-new", 1024, split), _scored(0.1 + split, 0.0))
+    text = beaten.page(store, False, tmp_path).markdown()
+    lines = {line.split(" | ")[0].removeprefix("| "): line for line in text.splitlines() if line.startswith("| ")}
+    table = text.split("## Test RMSE")[0]
+    assert "| paper's best sparse method | 0.286<br>svgp-new, M = 2048 |" in table
+    assert "| the paper's protocol, new bound | 0.100 [1 of 5]<br>≈ 2.0 s |" in table  # the same split alone
+    assert "| collapsed, L-BFGS | 0.200 [1 of 5]<br>2.0 s |" in table
+    assert "| blocks of 64, local | 0.700 [1 of 5] ●<br>2.0 s<br>64 rows |" in table
+    assert f"| {beaten_page.CHOSEN_BOUND} | 0.200 [1 of 5]<br>2.0 s<br>collapsed, L-BFGS |" in table
+    assert f"| {beaten_page.CHOSEN} | 0.500 [1 of 5] ●<br>2.0 s<br>PITC of 64 (no bound) |" in table
+    assert "greedy inducing points" not in table
+    assert lines[beaten_page.CHOSEN].endswith("0.5000 [1 of 5] |")
+    assert (tmp_path / "beaten.png").exists()
