@@ -22,8 +22,8 @@ def told(failed: Exception) -> str:
 
 
 def prediction(post: tgp.Posterior, test, neighbours: int | None) -> dict[str, Any]:
-    """Scores of the test rows, and seconds: of the first time, which may hold compilation, and of a second, unless that
-    would take long."""
+    """Scores of the test rows, and seconds: of the first time, which may hold compilation, and of a second, which there
+    is not (None) where the first took long."""
     options: dict[str, Any] = {} if neighbours is None else {"neighbours": neighbours}
     seconds: list[float] = []
     try:
@@ -44,5 +44,5 @@ def prediction(post: tgp.Posterior, test, neighbours: int | None) -> dict[str, A
         "coverage": {str(level): scores.coverage(test.y, mean - h, mean + h) for level, h in half.items()},
         "width": {str(level): float(2 * np.mean(h)) for level, h in half.items()},
         "first_seconds": seconds[0],
-        "seconds": seconds[-1],
+        "seconds": seconds[1] if len(seconds) > 1 else None,
     }

@@ -29,7 +29,7 @@ def of(result: tgp.FitResult, post, test: tgp.Dataset, neighbours: tuple[int | N
 
 
 def scores(post, rows: tgp.Dataset, neighbours: tuple[int | None, ...]) -> list[dict[str, Any]]:
-    """Of held-out rows: globally, or from so many nearest training rows."""
+    """Of held-out rows, globally and from so many nearest training rows."""
     return [shortened(prediction(post, rows, n)) for n in neighbours]
 
 

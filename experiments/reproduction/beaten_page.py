@@ -38,19 +38,25 @@ class Line(NamedTuple):
     label: str
     way: Callable[[str], Way | None]
 
+    def seen(self, found: Found, name: str) -> bool:
+        """Whether there is anything to show of a set."""
+        way = self.way(name)
+        return way is not None and bool(found.of(set=name, method=way.method))
+
 
 def page(found: Found, whole: Found, settings: str, folder: Path) -> Page:
     """``found``: the steps' runs; ``whole``: those of the paper's protocol on the same splits, trained to the end."""
     names = [name for name in SETS if found.of(set=name)]
-    lines = _lines(found)
+    lines = [line for line in _lines(found) if any(line.seen(found, name) for name in names)]
     blocks: list[Block] = [
         Text(
             f"{settings} Local prediction conditions a test row also on its nearest training rows: how many (it says "
             "below the time) is chosen on the first split's validation rows, which nothing is trained on, and so is "
             "the way in the last two rows. Power EP and PITC are no bounds. float64; GPyTorch in its own float32. "
-            "Times are of one training that has the device to itself and its programs compiled; k-means, which all but "
-            "the greedy choice begin with, takes one or two seconds of a CPU and is not in them. ≈: the time of some "
-            "steps, multiplied out."
+            "Times are of one training that has the device to itself and its programs compiled: not in them are "
+            "compilation, prediction, the other ways that were tried, and k-means, which all but the greedy choice "
+            "begin with (on two cores of a CPU one or two seconds, on HouseElectric 65). ≈: the time of some steps, "
+            "multiplied out."
         ),
         *beside(found),
         Heading("Test log density and seconds of training"),
@@ -79,7 +85,7 @@ def _valid(found: Found, name: str) -> dict[Way, float]:
         Way(method, score["neighbours"]): score
         for method in STEPS_TAKEN
         for record in found.of(set=name, method=method, split=0)
-        for score in record["validation"]
+        for score in record.get("validation", ())
     }
     return {way: score["log_density"] for way, score in scores.items() if "error" not in score}
 
@@ -106,10 +112,10 @@ def _densities(names: list[str], lines: list[Line], found: Found, whole: Found) 
     best = {name: paper.best(name) for name in names}
 
     def entry(name: str, cell: Cell, *below: str) -> str:
-        ahead = " ●" if cell.ours and cell.mean > best[name][0] else ""
-        return (
-            "\n".join([f"{cell.text()}{ahead}", *filter(None, below)]) if cell.ours else next(filter(None, below), "—")
-        )
+        if not cell.ours:
+            return " ".join(filter(None, below)) or "—"
+        ahead = " ●" if cell.mean > best[name][0] else ""
+        return "\n".join([f"{cell.text()}{ahead}", *filter(None, below)])
 
     def shown(line: Line, name: str) -> str:
         way = line.way(name)
@@ -131,7 +137,7 @@ def _densities(names: list[str], lines: list[Line], found: Found, whole: Found) 
         "Mean test log density (standard error over splits; ● above the paper's best at any M), and seconds of one "
         "training"
     )
-    return Table(caption, ("", *names), [row for row in table if set(row[1:]) != {"—"}])
+    return Table(caption, ("", *names), table)
 
 
 def _errors(names: list[str], lines: list[Line], found: Found, whole: Found) -> Table:
@@ -167,7 +173,7 @@ def _picture(names: list[str], lines: list[Line], found: Found, whole: Found, fo
                 ax.annotate(minus(f"◂ {mean:.1f}"), (0.02, height), color=colour, **where)
             else:
                 ax.plot(mean, height, marker, color=colour, ms=5 if marker == "D" else 8)
-        ax.set_xlim(least - 0.06 * (top - least), top + 0.08 * (top - least))
+        ax.set_xlim(least - 0.06 * (top - least) - 1e-3, top + 0.08 * (top - least) + 1e-3)
         ax.grid(color="#eeeeee")
         ax.set_axisbelow(True)
         figures.tidy(ax, name)

@@ -23,7 +23,7 @@ class Step:
 
     @property
     def rounds(self) -> int:
-        """Who is whose neighbour is known better once lengthscales are: blocks are then made anew half-way."""
+        """How many times blocks are made: anew half-way where it takes lengthscales to know who is whose neighbour."""
         return 2 if self.ard and self.bound != "diagonal" else 1
 
 

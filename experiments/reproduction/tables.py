@@ -35,7 +35,7 @@ def beside(found: Found) -> list[Text]:
 
 
 def speed(found: Found, labels: Mapping[str, str]) -> Table:
-    """Seconds of a training, compilation in it: of those that shared the device with the fewest others."""
+    """Seconds of a training, which may hold compilation: of those that shared the device with the fewest others."""
     names = list(dict.fromkeys(run.set for run in found))
     keys = list(dict.fromkeys((run.method, run.inducing) for run in found))
     keys.sort(key=lambda key: (list(labels).index(key[0]) if key[0] in labels else 99, key[1] or 0))
@@ -43,7 +43,11 @@ def speed(found: Found, labels: Mapping[str, str]) -> Table:
     for method, m in keys:
         cells = [seconds(found.of(set=name, method=method, inducing=m)) or "—" for name in names]
         rows.append((f"{labels.get(method, method)}{'' if m is None else f', M = {m}'}", *cells))
-    return Table("Seconds of one training, compilation included: median over the splits", ("", *names), rows)
+    return Table(
+        "Seconds of one training, with compilation where its programs were not kept: median over the splits",
+        ("", *names),
+        rows,
+    )
 
 
 def seconds(records: Iterable[Record]) -> str:

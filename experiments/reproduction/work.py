@@ -21,15 +21,15 @@ from tightgp.cli import compilation
 
 
 class Unfinished(Exception):
-    """The time was up before a training was done; its checkpoint is kept."""
+    """The time was up before a training was done."""
 
 
 class NotInstalled(Exception):
     """A run needs a library that is not there; the others go on."""
 
 
-#: Steps of a training that compiles what a longer one needs: full-batch Adam has a program for fifty.
-_SHORT = {"lbfgs": 2, "adam": 50}
+#: Steps of a training that compiles what a longer one needs: all but L-BFGS have a program for fifty.
+_SHORT = {"lbfgs": 2, "adam": 50, "natural": 50}
 #: Test rows that a rehearsal predicts.
 _REHEARSED = 20_000
 
@@ -54,19 +54,18 @@ class Work:
         """
         if warmed or self.rehearsal:
             short = {"epochs": 1} if "epochs" in options else {"steps": _SHORT[method or "lbfgs"]}
-            first = tgp.fit(model, data, method, progress=False, **(options | short))
+            first = self.once(model, data, method, **(options | short))
             if self.rehearsal:
                 return first
-        kept = {} if warmed else {"checkpoint": self.checkpoint, "resume": True}
-        self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        if not warmed:
+            self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+            options |= {"checkpoint": self.checkpoint, "resume": True}
+        return self.once(model, data, method, progress=self.progress, **options)
+
+    def once(self, model, data, method: str | None = None, *, progress: bool = False, **options) -> tgp.FitResult:
+        """`tightgp.fit`, unless it is interrupted or the time is up."""
         result = tgp.fit(
-            model,
-            data,
-            method,
-            callback=lambda *_: time.time() > self.deadline,
-            progress=self.progress,
-            **options,
-            **kept,
+            model, data, method, progress=progress, callback=lambda *_: time.time() > self.deadline, **options
         )
         if result.message == "interrupted":
             raise KeyboardInterrupt
@@ -104,7 +103,7 @@ def carry_out(job: Job) -> str:
     try:
         record: Record = importlib.import_module(job.module).train(job.run, work)
     except Unfinished:
-        return "broken off; its checkpoint is kept"
+        return "broken off" + ("; its checkpoint is kept" if checkpoint.exists() else "")
     except NotInstalled as missing:
         return f"not run: {missing}"
     except FAILURES as failed:  # no result is left, and it can be tried again
