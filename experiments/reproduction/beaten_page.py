@@ -115,7 +115,8 @@ def _densities(names: list[str], lines: list[Line], found: Found, whole: Found) 
         if not cell.ours:
             return " ".join(filter(None, below)) or "—"
         ahead = " ●" if cell.mean > best[name][0] else ""
-        return "\n".join([f"{cell.text()}{ahead}", *filter(None, below)])
+        together = f"{cell.text()}{ahead}".replace(" ", "\u00a0")  # no line breaks within it
+        return "\n".join([together, *filter(None, below)])
 
     def shown(line: Line, name: str) -> str:
         way = line.way(name)

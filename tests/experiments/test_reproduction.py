@@ -258,7 +258,7 @@ def test_what_is_past_the_paper_is_chosen_on_validation_rows(tmp_path):
     store.write(Run("beaten", "kin40k", "protocol", 1024, 0), pace)
     for split in (0, 1):
         store.write(Run("large", "kin40k", "svgp-new", 1024, split), _scored(0.1 + split, 0.0))
-    text = beaten.page(store, False, tmp_path).markdown()
+    text = beaten.page(store, False, tmp_path).markdown().replace("\u00a0", " ")
     lines = {line.split(" | ")[0].removeprefix("| "): line for line in text.splitlines() if line.startswith("| ")}
     table = text.split("## Test RMSE")[0]
     assert "| paper's best sparse method | 0.286<br>svgp-new, M = 2048 |" in table
