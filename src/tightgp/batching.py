@@ -5,14 +5,15 @@ import math
 import jax
 import jax.numpy as jnp
 
+from tightgp.backend import of_backend
+
 #: What is made for some rows takes about this many bytes; small for a CPU's memory, large enough for a GPU's cores.
 _BATCH_BYTES = {"cpu": 64 << 20, "gpu": 1 << 29}
 
 
 def by_parts(function, width: int, *arrays):
     """``function`` of arrays with the same rows, so many at a time that ``width`` numbers for each stay small."""
-    backend = "cpu" if jax.default_backend() == "cpu" else "gpu"
-    n, most = arrays[0].shape[0], max(1, _BATCH_BYTES[backend] // (width * arrays[-1].dtype.itemsize))
+    n, most = arrays[0].shape[0], max(1, of_backend(_BATCH_BYTES) // (width * arrays[-1].dtype.itemsize))
     parts = math.ceil(n / most)
     size = math.ceil(n / parts)
 

@@ -13,12 +13,15 @@ import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Float
 
+from tightgp.backend import of_backend, on_cpu
+
 #: Relative jitter tried first, by dtype; each retry multiplies it by ten.
 DEFAULT_JITTER = {"float64": 1e-6, "float32": 1e-5}
 #: Relative jitter beyond which a matrix counts as not factorisable.
 MAX_JITTER = 1e-1
 #: From this many columns on, products with a triangular matrix are split to skip its zero half. An accelerator is
-#: quicker with one product of everything, unless that is very large.
+#: quicker with one product of everything at M = 1024; that it is not with ten thousand columns is by the count of
+#: operations, and was not timed.
 _SPLIT_FROM = {"cpu": 512, "gpu": 4096}
 _SPLITS = 4
 #: Triangular inverses of at most this size are left to the backend's own solver.
@@ -108,22 +111,13 @@ def _factors_fwd(matrix, L, W):
 _factors.defvjp(_factors_fwd, _factors_bwd, symbolic_zeros=True)
 
 
-def _on_cpu() -> bool:
-    return jax.default_backend() == "cpu"
-
-
-def _here(values: dict[str, int]) -> int:
-    """What of a table belongs to the backend at hand."""
-    return values["cpu" if _on_cpu() else "gpu"]
-
-
 def inverse_lower(L: Float[Array, "m m"]) -> Float[Array, "m m"]:
     """The inverse of a lower triangular matrix, from its diagonal blocks up, so that most of the work is products.
 
     Two neighbouring blocks and the one below the first make one of twice the size; all pairs at once.
     """
     m = L.shape[0]
-    levels = max(0, math.ceil(math.log2(m / _here(_SOLVER_SIZE))))
+    levels = max(0, math.ceil(math.log2(m / of_backend(_SOLVER_SIZE))))
     size = -(-m // 2**levels)
     short = size * 2**levels - m
     if short:
@@ -149,7 +143,7 @@ def inverse_lower(L: Float[Array, "m m"]) -> Float[Array, "m m"]:
 
 
 def _pieces(m: int) -> list[tuple[int, int]]:
-    step = -(-m // _SPLITS) if m >= _here(_SPLIT_FROM) else m
+    step = -(-m // _SPLITS) if m >= of_backend(_SPLIT_FROM) else m
     return [(i, min(i + step, m)) for i in range(0, m, step)]
 
 
@@ -182,13 +176,13 @@ def thin(A: Float[Array, "n m"], b: Float[Array, "m p"]) -> Float[Array, "n p"]:
     that to do so.
     """
     b = b.astype(A.dtype)
-    return A @ b if _on_cpu() or b.shape[1] > 1 else jnp.sum(A * b.T, axis=1, keepdims=True)
+    return A @ b if on_cpu() or b.shape[1] > 1 else jnp.sum(A * b.T, axis=1, keepdims=True)
 
 
 def thin_t(A: Float[Array, "n m"], y: Float[Array, "n p"]) -> Float[Array, "m p"]:
     """``Aᵀ y`` for few columns ``y``, in the precision of ``A``."""
     y = y.astype(A.dtype)
-    return A.T @ y if _on_cpu() or y.shape[1] > 1 else jnp.sum(A * y, axis=0)[:, None]
+    return A.T @ y if on_cpu() or y.shape[1] > 1 else jnp.sum(A * y, axis=0)[:, None]
 
 
 def thin_outer(y: Float[Array, "n p"], b: Float[Array, "m p"]) -> Float[Array, "n m"]:

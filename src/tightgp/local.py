@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from tightgp import linalg
+from tightgp.backend import of_backend
 from tightgp.batching import by_parts, rounded_up
 from tightgp.latents import Latents
 from tightgp.neighbours import Neighbourhood
@@ -123,8 +124,7 @@ def _mean(post: "Posterior", X: np.ndarray) -> np.ndarray:
 def _marginals(group: _Group, X: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     tree = Neighbourhood.of(group.X, group.latents.kernel)
     count, rows = min(count, len(group.X)), len(group.X)
-    backend = "cpu" if jax.default_backend() == "cpu" else "gpu"
-    held = max(_HELD_BYTES[backend] // (len(group.latents.Z) * X.dtype.itemsize), count)
+    held = max(of_backend(_HELD_BYTES) // (len(group.latents.Z) * X.dtype.itemsize), count)
     everything = group.nearby(np.arange(rows)) if rows <= min(held, len(X) * count) else None
     at_once = max(1, min(_SEARCHED, _FOUND // count, len(X) if everything is not None else held // count))
     answers = []

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from tightgp import layout, linalg, parameters, psi, streaming
+from tightgp.backend import of_backend
 from tightgp.conditionals import Conditional, Cotangents
 from tightgp.kernels import Kernel
 from tightgp.layout import Layout, Plan
@@ -148,12 +149,11 @@ def fitted(structure: Conditional, count: int) -> Conditional:
 
 
 def _choose(n: int, m: int, itemsize: int, size: int, chunk: int | None) -> _Way:
-    backend = "cpu" if jax.default_backend() == "cpu" else "gpu"
-    wanted = chunk or _CHUNK_BYTES[backend] // (max(m, size) * itemsize)
+    wanted = chunk or of_backend(_CHUNK_BYTES) // (max(m, size) * itemsize)
     chunks = math.ceil(n / max(wanted, 1))
     per_chunk = math.ceil(math.ceil(n / chunks) / size) * size
     kept = m + (size if size > 1 else 0)  # whitened rows, and roots of blocks
-    keep = chunk is None and n * kept * itemsize <= _KEEP_BYTES[backend]
+    keep = chunk is None and n * kept * itemsize <= of_backend(_KEEP_BYTES)
     return _Way(Plan(per_chunk, math.ceil(n / per_chunk)), keep, None)
 
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from tightgp import linalg, psi
+from tightgp.backend import of_backend
 from tightgp.conditionals import Conditional
 from tightgp.data import Batch
 from tightgp.latents import Averages, Latents, mix
@@ -74,12 +75,11 @@ def _over_chunks(functions, batch, structure) -> DataTerm:
     n, m = batch.X.shape[0], max(len(group.Z) for group in functions.latents)
     size = min(structure.size, n)
     structure = replace(structure, size=size)
-    backend = "cpu" if jax.default_backend() == "cpu" else "gpu"
     numbers = max(m, size, functions.likelihood.numbers_per_row)
     if batch.spread is not None:
         each = (psi.numbers_per_row(g.kernel, len(g.Z), batch.X.shape[1], batch.spread) for g in functions.latents)
         numbers = max(numbers, 4 * max(each))  # and what the derivative makes of them
-    most = max(_CHUNK_BYTES[backend] // (numbers * batch.X.dtype.itemsize), size)
+    most = max(of_backend(_CHUNK_BYTES) // (numbers * batch.X.dtype.itemsize), size)
     chunks = math.ceil(n / most)
     rows = math.ceil(math.ceil(n / chunks) / size) * size
     chunks = math.ceil(n / rows)

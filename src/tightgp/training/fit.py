@@ -15,6 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from tightgp import distributed
+from tightgp.backend import on_cpu
 from tightgp.data import Batches, Dataset
 from tightgp.diagnosis import NumericalError
 from tightgp.training import adam, arguments, lbfgs, sources, stochastic, team
@@ -265,7 +266,7 @@ def _one_blas_thread() -> Iterator[None]:
 
     At M = 256 on two cores an evaluation took 160 ms with them and 110 without.
     """
-    if jax.default_backend() != "cpu":
+    if not on_cpu():
         yield
         return
     with threadpool_limits(1, "blas"):
