@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import tightgp as tgp
-from experiments.reproduction import account, beaten_page, large, medium, paper, protocol, rows
+from experiments.reproduction import account, beaten_page, gpytorch_svgp, large, medium, paper, protocol, rows
 from experiments.reproduction.experiment import Choice, Experiment
 from experiments.reproduction.page import Page
 from experiments.reproduction.steps import EACH, GPYTORCH, PROTOCOL, STEPS_TAKEN
@@ -61,19 +61,13 @@ def _methods(name: str) -> tuple[str, ...]:
 
 
 def train(run: Run, work: Work) -> Record:
-    parts = rows.parts(run.set, run.split, work.quick, paper.BIKE_ROWS if run.set == "bike" else None)
+    parts = rows.parts(run.set, run.split, work.quick)
     data = parts.train
-    file = work.cache / f"{run.set}-{run.inducing}-{run.split}.npy"
     facts = {"rows": data.num_data, "made_up": parts.made_up}
-    if run.method == GPYTORCH and work.rehearsal:
-        return {}  # it compiles nothing
-    if run.method in (PROTOCOL, GPYTORCH):
-        Z = rows.centres(data.X, run.inducing, run.split, file)
-        if run.method == PROTOCOL:
-            return protocol.pace(run.set, parts, Z, work) | facts
-        from experiments.reproduction import gpytorch_svgp
-
-        return gpytorch_svgp.train(parts, Z, work.quick, work.deadline) | facts
+    if run.method == PROTOCOL:
+        return protocol.pace(run.set, parts, work.centres(run, data.X), work) | facts
+    if run.method == GPYTORCH:
+        return gpytorch_svgp.train(parts, work.centres(run, data.X), work) | facts
     step, effort = STEPS_TAKEN[run.method], Effort.on(run.set)
     start = math.sqrt(data.num_inputs)
     family = tgp.kernels.SquaredExponential if run.set in medium.SETS else tgp.kernels.Matern32
@@ -85,14 +79,14 @@ def train(run: Run, work: Work) -> Record:
             Z = tgp.inducing.greedy_variance(data.X, run.inducing, kernel, run.split, max_candidates=CANDIDATES)
             choosing = time.perf_counter() - began
     else:
-        Z = rows.centres(data.X, run.inducing, run.split, file)
+        Z = work.centres(run, data.X)
     steps = round(step.share * (QUICK_STEPS if work.quick else effort.steps))
     model = tgp.SGPR(kernel, Z, 0.1, bound=step.bound)
     how = {"steps": steps // step.rounds, "refresh": step.rounds - 1, "tolerance": 1e-7}
     result = work.fit(model, data, "lbfgs", warmed=True, **how)
     post = result.model.posterior(data)
     ways = (None, *(effort.neighbours if step.local else ()))
-    record = account.of(result, post, work.some(parts.test), ways) | facts | {"is_bound": step.is_bound}
+    record = account.of(result, post, work.some(parts.test), ways) | facts
     record["validation"] = account.scores(post, parts.validation.take(slice(VALIDATION)), ways)
     return record | {"seconds": account.shortened(result.seconds + choosing)}
 

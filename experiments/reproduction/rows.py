@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 import tightgp as tgp
+from experiments.reproduction import paper
 from tightgp import datasets
 from tightgp.files import written_whole
 
@@ -25,13 +26,14 @@ class Parts(NamedTuple):
     made_up: bool = False
 
 
-def parts(name: str, split: int, quick: bool, train_rows: int | None = None) -> Parts:
-    """The paper's split of a set; at most ``train_rows`` to train. Quick: few rows, made up where need be."""
+def parts(name: str, split: int, quick: bool) -> Parts:
+    """The paper's split of a set. Quick: few rows, made up where need be."""
     if quick and datasets.locate(name) is None:
         return made_up(split)
     made = datasets.split(loaded(name), split)
     # A part comes in an order drawn by the split's seed, so its first rows are a random sample.
-    found = Parts(made.train.take(slice(train_rows)), made.validation, made.test)
+    cut = slice(paper.BIKE_ROWS if name == "bike" else None)
+    found = Parts(made.train.take(cut), made.validation, made.test)
     if not quick:
         return found
     few = slice(QUICK_TEST)

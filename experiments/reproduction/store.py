@@ -35,6 +35,12 @@ class Found(dict[Run, Record]):
         """Those whose run has these fields: ``found.of(set="pol", method="sgpr", inducing=1024)``."""
         return [r for run, r in self.items() if all(getattr(run, name) == value for name, value in wanted.items())]
 
+    def shared(self, methods: Iterable[str], **wanted) -> "Found":
+        """Those of these methods, on the splits that each of them has: what can be compared one by one."""
+        mine = {run: r for run, r in self.items() if all(getattr(run, name) == value for name, value in wanted.items())}
+        splits = [{run.split for run in mine if run.method == method} for method in methods]
+        return Found({run: r for run, r in mine.items() if run.split in set.intersection(*splits)})
+
     def scores(self, key: str, neighbours: int | None = None, **wanted) -> tuple[float, ...]:
         """A test score of each of them, by global prediction or from so many nearest training rows."""
         return tuple(

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 from rich.console import Console
 
 import tightgp as tgp
 from experiments.held_out import FAILURES, told
+from experiments.reproduction import rows
 from experiments.reproduction.store import Record, Run, Store
 from tightgp.cli import compilation
 
@@ -38,7 +40,7 @@ _REHEARSED = 20_000
 class Work:
     """What a run is given: whether it is the quick version, and how to train so that nothing is lost.
 
-    ``rehearsal``: only what there is to compile counts, so that a training of two steps will do."""
+    ``rehearsal``: only what there is to compile counts, so that a short training will do."""
 
     quick: bool
     checkpoint: Path
@@ -72,6 +74,11 @@ class Work:
         if result.message == "stopped by the callback":
             raise Unfinished
         return result
+
+    def centres(self, run: Run, X, second: bool = False) -> np.ndarray:
+        """Where a run's inducing points start, or those of its second set, the same for every method."""
+        name = "-".join([run.set, *(["second"] if second else []), str(run.inducing), str(run.split)])
+        return rows.centres(X, run.inducing, run.split + 1000 * second, self.cache / f"{name}.npy")
 
     def some(self, test: tgp.Dataset) -> tgp.Dataset:
         """The rows to predict: all, but for a rehearsal."""

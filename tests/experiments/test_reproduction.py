@@ -72,6 +72,16 @@ def test_results_are_kept_one_file_a_run(tmp_path):
         store.read(run)
 
 
+def test_methods_are_compared_on_the_splits_that_all_have(tmp_path):
+    store = Store(tmp_path)
+    runs = [Run("large", "kin40k", method, 32, split) for method in ("svgp", "svgp-new") for split in range(3)]
+    for run in runs[:5]:
+        store.write(run, {"objective": run.split})
+    found = store.done(runs)
+    assert [run.split for run in found.shared(("svgp", "svgp-new"), set="kin40k", inducing=32)] == [0, 1, 0, 1]
+    assert not found.shared(("svgp", "odvgp"), set="kin40k")
+
+
 def test_what_is_done_is_not_done_again(quick, tmp_path, monkeypatch, capsys):
     options = ("--sets", "pol", "--splits", "0", "--methods", "sgpr", "sgpr-new")
     monkeypatch.setattr(medium, "QUICK_STEPS", 20)
