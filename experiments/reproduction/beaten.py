@@ -17,7 +17,7 @@ import tightgp as tgp
 from experiments.reproduction import account, beaten_page, gpytorch_svgp, large, medium, paper, protocol, rows
 from experiments.reproduction.experiment import Choice, Experiment
 from experiments.reproduction.page import Page
-from experiments.reproduction.steps import EACH, GPYTORCH, PROTOCOL, STEPS_TAKEN
+from experiments.reproduction.steps import EACH, GPYTORCH, LONGER, PROTOCOL, STEPS_TAKEN
 from experiments.reproduction.store import Found, Record, Run, Store
 from experiments.reproduction.work import Work
 
@@ -26,6 +26,8 @@ QUICK_STEPS = 30
 #: Greedy choice looks at no more rows than these, and the choice among ways to train and to predict at no more than
 #: these validation rows.
 CANDIDATES, VALIDATION = 100_000, 20_000
+#: What is run on one split: how long the protocols take, and what more steps would give.
+ONE_SPLIT = (PROTOCOL, GPYTORCH, *LONGER)
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Effort:
     def on(cls, name: str) -> "Effort":
         """Less on the sets that have hundreds of thousands of rows."""
         many = name in ("houseelectric", *large.IF_GIVEN)
-        return cls(60, (64,), ("greedy", "block", "pitc", "pitc-ard")) if many else cls()
+        return cls(60, (64,), ("greedy", "block", "pitc", "pitc-ard", *LONGER)) if many else cls()
 
 
 def runs(choice: Choice) -> list[Run]:
@@ -50,14 +52,15 @@ def runs(choice: Choice) -> list[Run]:
         Run("beaten", name, method, m, split)
         for name in names
         for method in _methods(name)
-        for split in choice.split_numbers(1 if method in (PROTOCOL, GPYTORCH) else paper.SPLITS, 1)
+        for split in choice.split_numbers(1 if method in ONE_SPLIT else paper.SPLITS, 1)
     )
 
 
 def _methods(name: str) -> tuple[str, ...]:
     if name in medium.SETS:
-        return (PROTOCOL, *EACH)
-    return (PROTOCOL, GPYTORCH, *(method for method in STEPS_TAKEN if method not in Effort.on(name).left_out))
+        return (PROTOCOL, *EACH, *(method for method, step in LONGER.items() if step.ard))
+    steps = (method for method in (*STEPS_TAKEN, *LONGER) if method not in Effort.on(name).left_out)
+    return (PROTOCOL, GPYTORCH, *steps)
 
 
 def train(run: Run, work: Work) -> Record:
@@ -68,7 +71,7 @@ def train(run: Run, work: Work) -> Record:
         return protocol.pace(run.set, parts, work.centres(run, data.X), work) | facts
     if run.method == GPYTORCH:
         return gpytorch_svgp.train(parts, work.centres(run, data.X), work) | facts
-    step, effort = STEPS_TAKEN[run.method], Effort.on(run.set)
+    step, effort = (STEPS_TAKEN | LONGER)[run.method], Effort.on(run.set)
     start = math.sqrt(data.num_inputs)
     family = tgp.kernels.SquaredExponential if run.set in medium.SETS else tgp.kernels.Matern32
     kernel = family(1.0, np.full(data.num_inputs, start) if step.ard else start)

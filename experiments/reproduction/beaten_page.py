@@ -1,6 +1,6 @@
 """The page of what lies past the paper: each step's test scores and time, and what validation rows would choose."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ import numpy as np
 from experiments.reproduction import figures, medium, paper
 from experiments.reproduction.cells import Cell, minus
 from experiments.reproduction.page import Block, Heading, Page, Picture, Table, Text
-from experiments.reproduction.steps import GPYTORCH, PROTOCOL, STEPS_TAKEN
+from experiments.reproduction.steps import GPYTORCH, LONGER, PROTOCOL, STEPS_TAKEN, Step
 from experiments.reproduction.store import Found
 from experiments.reproduction.tables import beside, seconds
 
@@ -44,10 +44,11 @@ class Line(NamedTuple):
         return way is not None and bool(found.of(set=name, method=way.method))
 
 
+GPYTORCH_LINE = Line("GPyTorch's SVGP, the paper's protocol", lambda _: Way(GPYTORCH))
+
+
 def page(found: Found, whole: Found, settings: str, folder: Path) -> Page:
     """``found``: the steps' runs; ``whole``: those of the paper's protocol on the same splits, trained to the end."""
-    names = [name for name in SETS if found.of(set=name)]
-    lines = [line for line in _lines(found) if any(line.seen(found, name) for name in names)]
     blocks: list[Block] = [
         Text(
             f"{settings} Local prediction conditions a test row also on its nearest training rows: how many (it says "
@@ -59,31 +60,45 @@ def page(found: Found, whole: Found, settings: str, folder: Path) -> Page:
             "multiplied out."
         ),
         *beside(found),
-        Heading("Test log density and seconds of training"),
-        _densities(names, lines, found, whole),
-        _picture(names, lines, found, whole, folder),
-        Heading("Test RMSE"),
-        _errors(names, lines, found, whole),
     ]
+    names, lines = _shown(found, [GPYTORCH_LINE, *_lines(found, STEPS_TAKEN)])
+    if names:
+        blocks += [
+            Heading("Test log density and seconds of training"),
+            _densities(names, lines, found, whole),
+            _picture(names, lines, found, whole, folder),
+            Heading("Test RMSE"),
+            _errors(names, lines, found, whole),
+        ]
+    names, lines = _shown(found, _lines(found, LONGER))
+    if names:
+        blocks += [Heading("Three times the steps"), _densities(names, lines, found, whole)]
     return Page("beaten", "Past the paper", blocks)
 
 
-def _lines(found: Found) -> list[Line]:
-    lines = [Line("GPyTorch's SVGP, the paper's protocol", lambda _: Way(GPYTORCH))]
-    for method, step in STEPS_TAKEN.items():
+def _lines(found: Found, steps: Mapping[str, Step]) -> list[Line]:
+    lines = []
+    for method, step in steps.items():
         if step.is_bound:
             lines.append(Line(step.label, lambda _, method=method: Way(method)))
         if step.local:
             lines.append(Line(f"{step.label}, local", lambda name, method=method: _nearest(found, name, method)))
-    lines.append(Line(CHOSEN_BOUND, lambda name: _chosen(found, name, bound=True)))
-    return [*lines, Line(CHOSEN, lambda name: _chosen(found, name))]
+    bounds = {method: step for method, step in steps.items() if step.is_bound}
+    lines.append(Line(CHOSEN_BOUND, lambda name: _best(_valid(found, name, bounds))))
+    return [*lines, Line(CHOSEN, lambda name: _best(_valid(found, name, steps)))]
 
 
-def _valid(found: Found, name: str) -> dict[Way, float]:
+def _shown(found: Found, lines: list[Line]) -> tuple[list[str], list[Line]]:
+    """The sets and the rows of which there is anything to show."""
+    names = [name for name in SETS if any(line.seen(found, name) for line in lines)]
+    return names, [line for line in lines if any(line.seen(found, name) for name in names)]
+
+
+def _valid(found: Found, name: str, methods: Iterable[str]) -> dict[Way, float]:
     """What the validation rows of the first split say of each way on a set."""
     scores = {
         Way(method, score["neighbours"]): score
-        for method in STEPS_TAKEN
+        for method in methods
         for record in found.of(set=name, method=method, split=0)
         for score in record.get("validation", ())
     }
@@ -92,16 +107,12 @@ def _valid(found: Found, name: str) -> dict[Way, float]:
 
 def _nearest(found: Found, name: str, method: str) -> Way | None:
     """The number of neighbours that is best on validation rows."""
-    return _best(_valid(found, name), lambda way: way.method == method and way.neighbours is not None)
+    ways = _valid(found, name, [method])
+    return _best({way: score for way, score in ways.items() if way.neighbours is not None})
 
 
-def _chosen(found: Found, name: str, bound: bool = False) -> Way | None:
-    """The way to train and to predict that is best on validation rows; ``bound``: among those that train on one."""
-    return _best(_valid(found, name), lambda way: not bound or STEPS_TAKEN[way.method].is_bound)
-
-
-def _best(ways: dict[Way, float], which: Callable[[Way], bool]) -> Way | None:
-    return max(filter(which, ways), key=ways.__getitem__, default=None)
+def _best(ways: dict[Way, float]) -> Way | None:
+    return max(ways, key=ways.__getitem__, default=None)
 
 
 def _protocol(name: str) -> Way:
@@ -123,7 +134,7 @@ def _densities(names: list[str], lines: list[Line], found: Found, whole: Found) 
         if way is None:
             return "—"
         told = "" if way.neighbours is None else f"{way.neighbours} rows"
-        named = STEPS_TAKEN[way.method].label if line.label in (CHOSEN, CHOSEN_BOUND) else ""
+        named = (STEPS_TAKEN | LONGER)[way.method].label if line.label in (CHOSEN, CHOSEN_BOUND) else ""
         return entry(name, way.cell(found, name), way.time(found, name), told, named)
 
     table: list[tuple[str, ...]] = [
