@@ -5,7 +5,7 @@ PEERS := .venv-peers
 GPJAX := .venv-gpjax
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format peers reproduce pages oil million bench bench-quick bench-gpboost bench-convergence bench-blocks bench-precision bench-gplvm neighbours parity clean
+.PHONY: help demo test lint format peers reproduce pages oil million bench bench-quick bench-gpboost bench-convergence bench-optimiser bench-blocks bench-precision bench-gplvm neighbours parity clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -66,6 +66,9 @@ bench-gpboost: $(VENV)/.ready $(PEERS)/.ready ## Blocks and neighbours against G
 
 bench-convergence: $(VENV)/.ready $(PEERS)/.ready ## How far L-BFGS comes in so many steps, against GPflow (needs TIGHTGP_DATA)
 	$(BIN)/python -m benchmarks.convergence --peers $(PEERS)/bin/python
+
+bench-optimiser: $(VENV)/.ready ## What L-BFGS itself takes, as a ratio to SciPy's
+	$(BIN)/python -m benchmarks.optimiser
 
 bench-blocks: $(VENV)/.ready ## What blocks of neighbours cost, as a ratio to the diagonal bound
 	$(BIN)/python -m benchmarks.blocks

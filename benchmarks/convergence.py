@@ -1,9 +1,9 @@
 """How far L-BFGS has come after so many steps: tightgp against GPflow, on the same standard bound from the same start.
 
-SGPR with Matérn-3/2 and a lengthscale for each input, on some rows of real sets, SciPy's L-BFGS-B with the same memory
-on both sides; what differs is what it is given to move. GPflow's bound and ours are the same number at the same
-parameters (`benchmarks.parity`). Each side has a process of its own. Seconds hold compilation; what following GPflow
-costs is taken off.
+SGPR with Matérn-3/2 and a lengthscale for each input, on some rows of real sets. GPflow has SciPy's L-BFGS-B with a
+memory of 20 steps; tightgp's L-BFGS remembers more of them, and differs in what it is given to move. GPflow's bound and
+ours are the same number at the same parameters (`benchmarks.parity`). Each side has a process of its own. Seconds hold
+compilation; what following GPflow costs is taken off.
 
     python -m benchmarks.convergence --peers .venv-peers/bin/python    # needs TIGHTGP_DATA
 """

@@ -11,7 +11,7 @@ import numpy as np
 SEED = 0
 #: Where training starts, for every library.
 VARIANCE, NOISE = 1.0, 0.1
-#: L-BFGS-B as tightgp's `fit` calls it, given to every library.
+#: L-BFGS-B, given to every other library, with the limits that tightgp's `fit` has.
 LBFGS = {"maxiter": 200, "maxfun": 4000, "ftol": 1e-9, "gtol": 1e-6, "maxcor": 20}
 #: Rows that a prediction takes at a time, where a library is also tried in parts.
 PART = 4096

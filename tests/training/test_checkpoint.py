@@ -12,7 +12,7 @@ import pytest
 
 import tightgp as tgp
 from tightgp import modelfile
-from tightgp.training import sources, stochastic
+from tightgp.training import curvature, sources, stochastic
 
 
 def problem():
@@ -69,7 +69,7 @@ def test_training_goes_on_to_the_same_numbers(way, tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "_SEGMENT_STEPS", 2)  # so that an epoch of four batches has two segments
     path = tmp_path / "run.safetensors"
     whole = run(way)
-    for patience in range(2, 100, 2):  # L-BFGS is led through its former steps again, which count
+    for patience in range(2, 100, 2):
         calls = iter(range(patience))
         result = run(
             way,
@@ -117,15 +117,23 @@ def test_stored_evaluations_are_not_computed_again(tmp_path, monkeypatch):
     assert_same(run("lbfgs", checkpoint=path, resume=True), whole)
 
 
-def test_a_way_that_differs_from_the_stored_one_is_computed(tmp_path):
-    path, whole = tmp_path / "run.safetensors", run("lbfgs")
+def test_a_memory_of_another_machine_goes_on_as_large_as_it_was(tmp_path, monkeypatch):
+    path, whole = tmp_path / "run.safetensors", run("lbfgs", restarts=0)
+    run("lbfgs", checkpoint=path, steps=5, restarts=0)
+    monkeypatch.setattr(curvature, "_LEAST", 1)
+    monkeypatch.setattr(curvature, "_MOST", 1)
+    assert run("lbfgs", restarts=0).objective != whole.objective
+    assert_same(run("lbfgs", checkpoint=path, resume=True, restarts=0), whole)
+
+
+def test_a_checkpoint_of_another_version_is_refused(tmp_path):
+    path = tmp_path / "run.safetensors"
     run("lbfgs", checkpoint=path)
     stored = modelfile.read(path, "checkpoint")
-    for section in stored["sections"].values():
-        section["points"][5:] += np.uint64(1)
-        section["values"][5:] = 1e9
+    stored["sections"] = {name: {"points": np.zeros(3), "values": np.zeros(3)} for name in stored["sections"]}
     modelfile.write(stored, path, "checkpoint")
-    assert_same(run("lbfgs", checkpoint=path, resume=True), whole)
+    with pytest.raises(ValueError, match="of another version of tightgp; remove it to start anew"):
+        run("lbfgs", checkpoint=path, resume=True)
 
 
 def test_a_checkpoint_of_something_else_is_refused(tmp_path):

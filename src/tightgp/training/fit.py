@@ -56,7 +56,7 @@ def fit(
     Args:
         model: what to train; frozen parameters stay, parameters with priors make it MAP estimation.
         data: a `Dataset`, or `Batches` that come one by one.
-        method: "lbfgs" (L-BFGS-B, the default without ``batch_size``), "adam" (the default with it), or "natural":
+        method: "lbfgs" (L-BFGS, the default without ``batch_size``), "adam" (the default with it), or "natural":
             natural-gradient steps for q(u), alternated with Adam for the rest.
         steps: most iterations for "lbfgs", exactly this many for the others.
         learning_rate: Adam's step size, or a function of the step that gives it, such as

@@ -1,117 +1,168 @@
-"""L-BFGS-B, by SciPy."""
+"""L-BFGS: directions by what earlier steps tell (`curvature`), their lengths by SciPy's search for the strong Wolfe
+conditions."""
 
-import hashlib
-from typing import Any
+import warnings
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import line_search
 
 from tightgp.training.checkpoint import Section
+from tightgp.training.curvature import Memory, Vector, held
 from tightgp.training.outcome import Outcome
-from tightgp.training.problem import Evaluation, Problem
+from tightgp.training.problem import Problem
+
+#: Training has come to its end where no number of the gradient is larger than this.
+_FLAT = 1e-6
+#: What a step must gain of what the slope at its beginning promises, and how much of that slope may be left.
+_GAINED, _LEFT = 1e-3, 0.9
 
 
-class NotFiniteAtStart(Exception):
-    """The objective is not finite where training would begin."""
+class _Trial(NamedTuple):
+    """A point on the line that was tried. Here the objective is turned upside down: it is to fall."""
 
-
-class _Evaluations:
-    """Evaluates, and remembers where a checkpoint is kept.
-
-    L-BFGS-B's own state is SciPy's and cannot be stored. But it always goes the same way, so it is led again
-    through the evaluations that were stored, without computing any, to where it was.
-    """
-
-    def __init__(self, problem: Problem, section: Section):
-        self._problem, self._section = problem, section
-        self._points: list[int] = []
-        self._known: list[Evaluation] = []
-        self._asked = 0
-        if section.stored is not None:
-            s = section.stored
-            rows = zip(*s["followed"].values(), strict=True)
-            columns = zip(s["values"].tolist(), s["gradients"], rows, s["finite"].tolist(), strict=True)
-            self._points = s["points"].tolist()
-            self._known = [Evaluation(v, g, dict(zip(s["followed"], f, strict=True)), ok) for v, g, f, ok in columns]
-
-    def __call__(self, x: np.ndarray) -> Evaluation:
-        number, point = self._asked, _mark(x)
-        self._asked += 1
-        if number < len(self._known):
-            if self._points[number] == point:
-                return self._known[number]
-            del self._points[number:], self._known[number:]  # another machine rounds otherwise: go on from here
-        new = self._problem.at(x)
-        if self._section.kept:
-            self._points.append(point)
-            self._known.append(new)
-            self._section.offer_later(self._state)
-        return new
-
-    def _state(self) -> dict[str, Any]:
-        known = self._known
-        return {
-            "points": np.array(self._points[: len(known)], np.uint64),
-            "values": np.array([e.value for e in known]),
-            "gradients": np.stack([e.gradient for e in known]),
-            "finite": np.array([e.finite for e in known]),
-            "followed": {name: np.array([e.followed[name] for e in known]) for name in known[0].followed},
-        }
-
-
-def _mark(x: np.ndarray) -> int:
-    return int.from_bytes(hashlib.blake2b(x.tobytes(), digest_size=8).digest(), "little")
+    x: Vector
+    gradient: Vector
+    value: float
+    slope: float
+    followed: dict[str, float]
+    finite: bool = True
 
 
 def maximise(problem: Problem, outcome: Outcome, steps: int, tolerance: float, report, section: Section) -> None:
-    """Run L-BFGS-B for at most ``steps`` iterations, or until the relative gain falls under ``tolerance``.
-
-    A point where the objective is not finite is rejected: the line search is told that the function rises
-    steeply there, away from the best point, and turns back.
-    """
-    recent: dict[float, dict] = {}
-    evaluate = _Evaluations(problem, section)
-    best = problem.to_vector(problem.start)
-
-    def negated(x):
-        value, gradient, followed, finite = evaluate(x)
-        outcome.evaluations += 1
-        if not finite:
-            if not len(outcome.trace):
-                raise NotFiniteAtStart
-            outcome.rejected += 1
-            away = x - best
-            steep = 1e3 * (1 + abs(outcome.objective)) / max(float(away @ away), 1e-300)
-            return -outcome.objective + 0.5 * steep * float(away @ away), steep * away
-        if value > outcome.objective:
-            best[:] = x
-            outcome.objective = value
-        recent[value] = followed
-        if not len(outcome.trace):
-            outcome.trace.add({"objective": value, **followed, "rejected": 0})
-        return -value, -gradient
-
-    def accepted(intermediate_result):
-        value = -float(intermediate_result.fun)
-        row = {"objective": value, **recent.get(value, {}), "rejected": outcome.rejected}
-        recent.clear()
-        outcome.trace.add(row)
-        outcome.steps += 1
-        report(outcome.steps, row, f"objective {value:.6g}")
-
-    options = {"maxiter": steps, "maxfun": 20 * steps, "ftol": tolerance, "gtol": 1e-6, "maxcor": 20}
+    """Run L-BFGS for at most ``steps`` iterations, or until the relative gain falls under ``tolerance``."""
+    walk = _Walk(problem, outcome)
     try:
-        done = minimize(negated, best.copy(), method="L-BFGS-B", jac=True, callback=accepted, options=options)
-    except NotFiniteAtStart:
-        outcome.message = "the objective is not finite at the start"
-        return
+        if section.stored is not None:
+            walk.restore(section.stored)
+        elif not walk.begin():
+            outcome.message = "the objective is not finite at the start"
+            return
+        while not walk.ended(steps, tolerance):
+            if not walk.step():
+                outcome.message = f"line search failed after {outcome.steps} steps: nothing better on its way"
+                return
+            section.offer_later(walk.state)
+            report(outcome.steps, walk.row, f"objective {walk.row['objective']:.6g}")
     finally:
-        outcome.best = problem.from_vector(best)
-    outcome.converged = done.status == 0
-    if outcome.converged:
-        why = "gradient is zero" if "GRADIENT" in str(done.message).upper() else "gain fell under the tolerance"
-        outcome.message = f"{why} after {done.nit} steps"
-    elif done.status == 1:
-        outcome.message = f"stopped at the limit of {steps} steps"
-    else:
-        outcome.message = f"line search failed after {done.nit} steps: {str(done.message).strip().lower()}"
+        outcome.best = problem.from_vector(walk.best)
+
+
+class _Walk:
+    """The way from the start: where it stands, the direction that it goes on in, and the best point it has seen."""
+
+    def __init__(self, problem: Problem, outcome: Outcome):
+        self._problem, self._outcome = problem, outcome
+        self.best: Vector = problem.to_vector(problem.start)
+        self.row: dict[str, float] = {}
+        self._x = self._gradient = self._direction = held(self.best)
+        self._memory = Memory(len(self.best))
+        self._value = self._gain = np.inf
+
+    def begin(self) -> bool:
+        """Look about at the start; False where the objective is not finite there."""
+        start = self._try(self._x)
+        if start.finite:
+            self._gradient, self._value = start.gradient, start.value
+            self._direction = self._memory.descent(start.gradient)
+            self._outcome.trace.add({"objective": -start.value, **start.followed, "rejected": 0})
+        return start.finite
+
+    def ended(self, steps: int, tolerance: float) -> bool:
+        """Whether there is no further to go, and then why."""
+        outcome = self._outcome
+        if max(float(self._gradient.max()), -float(self._gradient.min())) <= _FLAT:
+            outcome.converged, outcome.message = True, f"gradient is zero after {outcome.steps} steps"
+        elif self._gain <= tolerance:
+            outcome.converged, outcome.message = True, f"gain fell under the tolerance after {outcome.steps} steps"
+        elif outcome.steps >= steps:
+            outcome.message = f"stopped at the limit of {steps} steps"
+        else:
+            return False
+        return True
+
+    def step(self) -> bool:
+        """Go on along the direction, or straight down where that leads nowhere; False if that does not either."""
+        found = self._search()
+        if found is None and len(self._memory):
+            self._memory.forget()
+            self._direction = self._memory.descent(self._gradient)
+            found = self._search()
+        if found is None:
+            return False
+        outcome, before = self._outcome, self._value
+        self._memory.remember(found.x - self._x, found.gradient - self._gradient)
+        direction = self._memory.descent(found.gradient)
+        self._x, self._gradient, self._value, self._direction = found.x, found.gradient, found.value, direction
+        self._gain = (before - found.value) / max(abs(before), abs(found.value), 1.0)
+        self.row = {"objective": -found.value, **found.followed, "rejected": outcome.rejected}
+        outcome.trace.add(self.row)
+        outcome.steps += 1
+        return True
+
+    def _search(self) -> _Trial | None:
+        """A point along the direction that satisfies the strong Wolfe conditions; or else the best that was tried."""
+        tried: dict[float, _Trial] = {}
+        slope = float(self._gradient @ self._direction)
+        if not slope < 0:
+            return None
+
+        def at(length) -> _Trial:
+            far = float(length[0])
+            if far not in tried:
+                tried[far] = self._try(self._x + far * self._direction, far)
+            return tried[far]
+
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The line search algorithm")  # the answer tells that none was found
+            length = line_search(
+                lambda length: at(length).value,
+                lambda length: np.array([at(length).slope]),
+                np.zeros(1),
+                np.ones(1),
+                gfk=np.array([slope]),
+                old_fval=self._value,
+                c1=_GAINED,
+                c2=_LEFT,
+            )[0]
+        if length is not None and at([length]).finite:
+            return at([length])
+        least = min(tried.values(), key=lambda trial: trial.value, default=None)
+        return least if least is not None and least.value < self._value else None
+
+    def _try(self, x: Vector, far: float = 0.0) -> _Trial:
+        """Evaluate. Where the objective is not finite, the search is told that it rises steeply, and turns back."""
+        outcome = self._outcome
+        value, gradient, followed, finite = self._problem.at(x)
+        outcome.evaluations += 1
+        down = -held(gradient)
+        if not finite:
+            outcome.rejected += far > 0
+            rise = 1e3 * (1 + abs(outcome.objective))
+            return _Trial(x, down, -outcome.objective + 0.5 * rise, rise / max(far, 1e-300), followed, False)
+        if value > outcome.objective:
+            self.best, outcome.objective = x, value
+        return _Trial(x, down, -value, float(down @ self._direction), followed)
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        outcome = self._outcome
+        vectors = {"x": self._x, "gradient": self._gradient, "direction": self._direction, "best": self.best}
+        return {
+            "vectors": {name: np.asarray(vector) for name, vector in vectors.items()},
+            "memory": self._memory.state(),
+            "numbers": np.array([self._value, self._gain, outcome.objective]),
+            "counts": [outcome.steps, outcome.evaluations, outcome.rejected],
+            "trace": outcome.trace.arrays(),
+        }
+
+    def restore(self, stored: dict[str, Any]) -> None:
+        """Stand where a checkpoint left off."""
+        if "vectors" not in stored:
+            raise ValueError("the checkpoint is of another version of tightgp; remove it to start anew")
+        outcome, vectors = self._outcome, {name: held(np.array(v)) for name, v in stored["vectors"].items()}
+        self._x, self._gradient, self._direction = vectors["x"], vectors["gradient"], vectors["direction"]
+        self.best, self._memory = vectors["best"], Memory.restored(stored["memory"])
+        self._value, self._gain, outcome.objective = np.asarray(stored["numbers"]).tolist()
+        outcome.steps, outcome.evaluations, outcome.rejected = map(int, stored["counts"])
+        outcome.trace.restore(stored["trace"])

@@ -17,7 +17,7 @@ class Evaluation(NamedTuple):
     """The objective at one point: its value, its gradient as a vector, the scalars to follow, whether all is finite."""
 
     value: float
-    gradient: np.ndarray
+    gradient: jax.Array
     followed: dict[str, float]
     finite: bool
 
@@ -38,12 +38,12 @@ class Problem:
         """The model at ``point``."""
         return eqx.combine(self.fixed, point)  # what is no array comes from the first: a program's may be another fit's
 
-    def at(self, x: np.ndarray) -> Evaluation:
-        """The objective where `to_vector` gives ``x``; for an optimiser on the host, at as little cost as can be."""
+    def at(self, x: np.ndarray | jax.Array) -> Evaluation:
+        """The objective where `to_vector` gives ``x``, at little cost; the gradient stays on the device."""
         names = _program(self._outline)[1]
         numbers, gradient = self.launch(x)
         value, finite, *followed = np.asarray(numbers, np.float64).tolist()
-        return Evaluation(value, np.asarray(gradient, np.float64), dict(zip(names, followed, strict=True)), finite > 0)
+        return Evaluation(value, gradient, dict(zip(names, followed, strict=True)), finite > 0)
 
     def launch(self, x) -> tuple[jax.Array, jax.Array]:
         """`at` without waiting for the answer, which stays on the device: all scalars, and the gradient."""
@@ -57,7 +57,7 @@ class Problem:
         """``point`` as one float64 vector, in which one step length suits all (`coordinates`)."""
         return coordinates.to_vector(point, self._units)
 
-    def from_vector(self, vector: np.ndarray) -> Any:
+    def from_vector(self, vector: np.ndarray | jax.Array) -> Any:
         """The point of a vector."""
         return coordinates.to_point(jnp.asarray(vector), self._arrays[0], self.start)
 

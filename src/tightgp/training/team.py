@@ -25,7 +25,7 @@ class Shared(Problem):
     def at(self, x):
         """What the first process calls; the others come along in `follow`."""
         with _whole():
-            _, x = distributed.heard((np.asarray(_EVALUATE), x))
+            _, x = distributed.heard((np.asarray(_EVALUATE), np.asarray(x)))
             return distributed.together(super().at, x)
 
     def follow(self) -> bool:
