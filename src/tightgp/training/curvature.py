@@ -99,6 +99,6 @@ class Memory:
 
 def _set(rows: Any, slot: int, row: Vector) -> Any:
     if isinstance(rows, jax.Array):
-        return rows.at[slot].set(row)
+        return jax.lax.dynamic_update_index_in_dim(rows, row, slot, 0)  # one program for every slot
     rows[slot] = row
     return rows
