@@ -265,3 +265,14 @@ def test_ending_a_restart_keeps_the_best_and_says_so(snelson_like, how, message)
 
 def test_one_adam_step_has_not_converged(snelson_like):
     assert not tgp.fit(model_of(snelson_like), snelson_like, "adam", steps=1, progress=False).converged
+
+
+@pytest.mark.parametrize("off", [1e-2, 1e-4, 1e-6])
+def test_lbfgs_finds_an_end_that_is_close_to_its_start(snelson_like, off):
+    """The first step is tried with the length of one, a million times too far."""
+    data, model = snelson_like, model_of(snelson_like)
+    end = tgp.fit(model, data, steps=500, tolerance=1e-14, progress=False)
+    near = tgp.assign(end.model, {"noise_variance": float(end.model.noise_variance) * (1 + off)})
+    again = tgp.fit(near, data, steps=500, tolerance=1e-14, progress=False)
+    assert again.steps > 0
+    assert again.objective >= end.objective - 1e-9 * abs(end.objective)

@@ -16,6 +16,9 @@ from tightgp.training.problem import Problem
 _FLAT = 1e-6
 #: What a step must gain of what the slope at its beginning promises, and how much of that slope may be left.
 _GAINED, _LEFT = 1e-3, 0.9
+#: How many times a search that found nothing is tried again: it begins with a unit, and a start may be much closer to
+#: its end than that.
+_SHORTER = 4
 
 
 class _Trial(NamedTuple):
@@ -82,11 +85,17 @@ class _Walk:
         return True
 
     def step(self) -> bool:
-        """Go on along the direction, or straight down where that leads nowhere; False if that does not either."""
+        """Go on along the direction; where that leads nowhere straight down, in shorter and shorter steps; False if
+        none of them leads anywhere either."""
         found = self._search()
-        if found is None and len(self._memory):
-            self._memory.forget()
-            self._direction = self._memory.descent(self._gradient)
+        for _ in range(_SHORTER):
+            if found is not None:
+                break
+            if len(self._memory):
+                self._memory.forget()
+                self._direction = self._memory.descent(self._gradient)
+            else:
+                self._direction = 1e-3 * self._direction
             found = self._search()
         if found is None:
             return False
