@@ -9,6 +9,7 @@ steps, as many as tightgp at least. The time of the function alone is taken off.
 import argparse
 import time
 
+import jax
 import numpy as np
 from rich import box
 from rich.console import Console
@@ -17,9 +18,15 @@ from scipy.optimize import minimize
 
 from tightgp.training import lbfgs
 from tightgp.training.checkpoint import Section
-from tightgp.training.curvature import held
+from tightgp.training.curvature import at_once, held
 from tightgp.training.outcome import Outcome
 from tightgp.training.problem import Evaluation
+
+
+@at_once
+def _simple(x, weights):
+    off = x - 1
+    return -(weights * off**2 + off**4).sum(), -(2 * weights * off + 4 * off**3)
 
 
 class Simple:
@@ -34,10 +41,10 @@ class Simple:
 
     from_vector = to_vector
 
-    def at(self, x) -> Evaluation:
-        off = x - 1
-        value = float((self.weights * off**2 + off**4).sum())
-        return Evaluation(-value, -(2 * self.weights * off + 4 * off**3), {}, True)
+    def at(self, x, also=None) -> Evaluation:
+        value, gradient = _simple(x, self.weights)
+        value, more = jax.device_get((value, None if also is None else also(gradient)))
+        return Evaluation(float(value), gradient, {}, True, more)
 
 
 def timed(call) -> float:

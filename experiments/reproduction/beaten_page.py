@@ -9,7 +9,7 @@ import numpy as np
 from experiments.reproduction import figures, medium, paper
 from experiments.reproduction.cells import Cell, minus
 from experiments.reproduction.page import Block, Heading, Page, Picture, Table, Text
-from experiments.reproduction.steps import GPYTORCH, LONGER, PROTOCOL, STEPS_TAKEN, Step
+from experiments.reproduction.steps import GPYTORCH, PROTOCOL, STEPS_TAKEN, Step
 from experiments.reproduction.store import Found
 from experiments.reproduction.tables import beside, seconds
 
@@ -70,9 +70,6 @@ def page(found: Found, whole: Found, settings: str, folder: Path) -> Page:
             Heading("Test RMSE"),
             _errors(names, lines, found, whole),
         ]
-    names, lines = _shown(found, _lines(found, LONGER))
-    if names:
-        blocks += [Heading("Three times the steps"), _densities(names, lines, found, whole)]
     return Page("beaten", "Past the paper", blocks)
 
 
@@ -134,7 +131,7 @@ def _densities(names: list[str], lines: list[Line], found: Found, whole: Found) 
         if way is None:
             return "—"
         told = "" if way.neighbours is None else f"{way.neighbours} rows"
-        named = (STEPS_TAKEN | LONGER)[way.method].label if line.label in (CHOSEN, CHOSEN_BOUND) else ""
+        named = STEPS_TAKEN[way.method].label if line.label in (CHOSEN, CHOSEN_BOUND) else ""
         return entry(name, way.cell(found, name), way.time(found, name), told, named)
 
     table: list[tuple[str, ...]] = [

@@ -1,6 +1,6 @@
 """The steps past the paper: which ways to train there are, each with its bound, kernel and start."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import tightgp as tgp
 
@@ -42,11 +42,5 @@ EACH = {
     "pitc-ard": Step("ARD: PITC of 64 (no bound)", PITC, ard=True),
 }
 STEPS_TAKEN = ONE | EACH
-#: What three times as many steps give, apart from the others: these take longer than the paper's protocol may.
-LONGER = {
-    f"{name}-long": replace(step, share=3.0)
-    for name, step in STEPS_TAKEN.items()
-    if step.share == 1 and not step.greedy
-}
 #: The paper's protocol, to see how long it takes: ours and GPyTorch's.
 PROTOCOL, GPYTORCH = "protocol", "gpytorch"

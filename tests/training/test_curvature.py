@@ -42,15 +42,29 @@ def test_the_direction_is_that_of_bfgs_over_the_steps_remembered(seed, count, va
     memory = _remembered(steps, changes, size=5)
     gradient = np.random.default_rng(seed + 1).normal(size=variables)
     expected = -_dense(steps[-5:], changes[-5:]) @ gradient
-    np.testing.assert_allclose(memory.descent(gradient), expected, rtol=1e-6, atol=1e-8 * abs(expected).max())
+    found, slope = memory.descent(gradient)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8 * abs(expected).max())
+    np.testing.assert_allclose(slope, gradient @ expected, rtol=1e-6)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**31), st.integers(1, 9), st.integers(2, 12))
+def test_to_go_on_is_to_remember_and_then_to_look_where_it_is_down(seed, count, variables):
+    steps, changes = _pairs(seed, count, variables)
+    gradient = np.random.default_rng(seed + 1).normal(size=variables)
+    expected, steep = _remembered(steps, changes, size=5).descent(gradient)
+    memory = _remembered(steps[:-1], changes[:-1], size=5)
+    found, slope = memory.onward(steps[-1], changes[-1], gradient, memory.look(steps[-1], changes[-1], gradient))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(slope, steep, rtol=1e-12)
 
 
 def test_accelerators_go_the_same_way(monkeypatch):
     steps, changes = _pairs(0, 9, 7)
     gradient = np.random.default_rng(1).normal(size=7)
-    expected = _remembered(steps, changes, size=5).descent(gradient)
+    expected = _remembered(steps, changes, size=5).descent(gradient)[0]
     monkeypatch.setattr(curvature, "on_cpu", lambda: False)
-    found = _remembered(steps, changes, size=5).descent(curvature.held(gradient))
+    found = _remembered(steps, changes, size=5).descent(curvature.held(gradient))[0]
     assert isinstance(found, jax.Array)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
@@ -58,22 +72,22 @@ def test_accelerators_go_the_same_way(monkeypatch):
 def test_a_memory_that_knows_nothing_goes_one_unit_down():
     gradient = np.array([3.0, -4.0])
     memory = Memory(2)
-    np.testing.assert_allclose(memory.descent(gradient), [-0.6, 0.8], rtol=1e-15)
+    np.testing.assert_allclose(memory.descent(gradient)[0], [-0.6, 0.8], rtol=1e-15)
     memory.remember(gradient, 2 * gradient)
-    np.testing.assert_allclose(memory.descent(gradient), -gradient / 2, rtol=1e-14)
+    np.testing.assert_allclose(memory.descent(gradient)[0], -gradient / 2, rtol=1e-14)
     memory.forget()
-    np.testing.assert_allclose(memory.descent(gradient), [-0.6, 0.8], rtol=1e-15)
-    np.testing.assert_array_equal(memory.descent(np.zeros(2)), [0.0, 0.0])
+    np.testing.assert_allclose(memory.descent(gradient)[0], [-0.6, 0.8], rtol=1e-15)
+    np.testing.assert_array_equal(memory.descent(np.zeros(2))[0], [0.0, 0.0])
 
 
 @pytest.mark.parametrize("taken", [0, 3, 5])
 def test_a_step_along_which_nothing_curves_upwards_is_not_remembered(taken):
     steps, changes = _pairs(0, 5, 4)
     memory, gradient = _remembered(steps[:taken], changes[:taken], size=3), np.ones(4)
-    before = memory.descent(gradient)
+    before = memory.descent(gradient)[0]
     memory.remember(steps[0], -changes[0])
     memory.remember(steps[0], np.full(4, np.nan))
-    np.testing.assert_array_equal(memory.descent(gradient), before)
+    np.testing.assert_array_equal(memory.descent(gradient)[0], before)
 
 
 def test_what_is_restored_goes_on_alike():
@@ -83,7 +97,7 @@ def test_what_is_restored_goes_on_alike():
     for one in (memory, again):
         for step, change in zip(steps[4:], changes[4:], strict=True):
             one.remember(step, change)
-    np.testing.assert_array_equal(memory.descent(np.ones(4)), again.descent(np.ones(4)))
+    np.testing.assert_array_equal(memory.descent(np.ones(4))[0], again.descent(np.ones(4))[0])
 
 
 def test_how_many_steps_are_remembered():

@@ -1,11 +1,13 @@
 """What the last steps say of a function's curvature: the inverse Hessian of L-BFGS, as products of tall matrices.
 
 Byrd, Nocedal & Schnabel (1994), theorem 2.2: the same matrix as by the recursion over the steps, in a few products,
-which an accelerator does at once. Vectors stay where they are computed: with an accelerator on it, and otherwise with
-NumPy, which has nothing to compile.
+which an accelerator does at once. Vectors stay where they are computed: with an accelerator on it, where what belongs
+together is one program, and otherwise with NumPy, which has nothing to compile.
 """
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +31,32 @@ def held(vector) -> Vector:
     return np.asarray(vector) if on_cpu() else distributed.at_home(jnp.asarray(vector))
 
 
+def at_once(function: Callable) -> Callable:
+    """A function of vectors, for an accelerator as one program."""
+    program = jax.jit(function)
+
+    @functools.wraps(function)
+    def wrapped(*vectors):
+        return function(*vectors) if on_cpu() else program(*vectors)
+
+    return wrapped
+
+
+def times(rows: Vector, vector: Vector) -> Any:
+    """The product of each row, or of one vector, with a vector. As a sum an accelerator shares it among all of its
+    cores; as a product of matrices one core may have it."""
+    return rows @ vector if isinstance(rows, np.ndarray) else (rows * vector).sum(-1)
+
+
+class Look(NamedTuple):
+    """What L-BFGS asks of a point and of the step that led there: products of all steps that are remembered, and of
+    their changes, with this step's change and with the gradient; and single numbers."""
+
+    of_change: Any
+    of_gradient: Any
+    numbers: Any  # step·change, change·change, step·gradient, change·gradient, gradient·gradient, largest of gradient
+
+
 class Memory:
     """The last steps of a function of so many variables, and what each changed in its gradient.
 
@@ -45,32 +73,52 @@ class Memory:
         """How many steps are known."""
         return min(self._taken, len(self._steps))
 
-    def remember(self, step: Vector, change: Vector) -> None:
-        """Take in one more step; but not one along which the function does not curve upwards."""
-        size, curved = float(change @ change), float(step @ change)
+    def look(self, step: Vector, change: Vector, gradient: Vector) -> Look:
+        """What there is to know of a point, where vectors are: it has to be waited for once."""
+        return _look(self._steps, self._changes, step, change, gradient)
+
+    def remember(self, step: Vector, change: Vector, seen: Look | None = None) -> int | None:
+        """Take in one more step, and give its slot; but not one along which the function does not curve upwards."""
+        of_change, _, (curved, size, *_) = seen or jax.device_get(self.look(step, change, change))
         if not curved > np.finfo(np.float64).eps * size:
-            return
+            return None
         slot = self._taken % len(self._steps)
-        self._crossed[:, slot] = self._steps @ change
-        self._squared[slot] = self._squared[:, slot] = self._changes @ change
+        self._crossed[:, slot] = of_change[0]
+        self._squared[slot] = self._squared[:, slot] = of_change[1]
         self._crossed[slot, slot], self._squared[slot, slot] = curved, size
         self._steps, self._changes = _set(self._steps, slot, step), _set(self._changes, slot, change)
         self._taken += 1
+        return slot
 
-    def descent(self, gradient: Vector) -> Vector:
+    def onward(self, step: Vector, change: Vector, gradient: Vector, seen: Look) -> tuple[Vector, float]:
+        """Take in the step that led to a point with this gradient; where to go from there, and how steep that is."""
+        slot = self.remember(step, change, seen)
+        of_gradient = np.array(seen.of_gradient)
+        if slot is not None:
+            of_gradient[:, slot] = seen.numbers[2:4]
+        return self._descent(gradient, of_gradient, float(seen.numbers[4]))
+
+    def descent(self, gradient: Vector) -> tuple[Vector, float]:
         """Where to go from a point with this gradient: to the minimum that these steps let expect; where none is
-        known, as far as one unit."""
-        if not self._taken:
-            return -gradient / (float(gradient @ gradient) ** 0.5 or 1.0)  # none leads down from a flat place
-        order = np.arange(self._taken - len(self), self._taken) % len(self._steps)  # from the oldest to the newest
-        crossed, squared = self._crossed[np.ix_(order, order)], self._squared[np.ix_(order, order)]
-        scale = crossed[-1, -1] / squared[-1, -1]
-        of_steps, of_changes = (np.asarray(rows @ gradient)[order] for rows in (self._steps, self._changes))
-        along = solve_triangular(crossed, of_steps, check_finite=False)  # of which it reads the upper triangle
-        curved = np.diag(crossed) * along + scale * (squared @ along - of_changes)
+        known, as far as one unit. And how steep it is."""
+        seen = jax.device_get(self.look(gradient, gradient, gradient))
+        return self._descent(gradient, seen.of_gradient, float(seen.numbers[4]))
+
+    def _descent(self, gradient: Vector, of_gradient: np.ndarray, square: float) -> tuple[Vector, float]:
+        """The same, from the products of steps and changes with the gradient, and of this with itself."""
         weights = np.zeros((2, len(self._steps)))
-        weights[:, order] = solve_triangular(crossed, curved, trans=1, check_finite=False), -scale * along
-        return -(scale * gradient + held(weights[0]) @ self._steps + held(weights[1]) @ self._changes)
+        if not self._taken:
+            scale = 1 / (square**0.5 or 1.0)  # none leads down from a flat place
+        else:
+            order = np.arange(self._taken - len(self), self._taken) % len(self._steps)  # the oldest first
+            crossed, squared = self._crossed[np.ix_(order, order)], self._squared[np.ix_(order, order)]
+            scale = crossed[-1, -1] / squared[-1, -1]
+            of_steps, of_changes = of_gradient[:, order]
+            along = solve_triangular(crossed, of_steps, check_finite=False)  # of which it reads the upper triangle
+            curved = np.diag(crossed) * along + scale * (squared @ along - of_changes)
+            weights[:, order] = solve_triangular(crossed, curved, trans=1, check_finite=False), -scale * along
+        slope = -(scale * square + float(np.sum(weights * of_gradient)))
+        return _down(self._steps, self._changes, gradient, weights, scale), slope
 
     def forget(self) -> None:
         """Know nothing."""
@@ -95,6 +143,22 @@ class Memory:
         memory._crossed, memory._squared = np.array(stored["crossed"]), np.array(stored["squared"])
         memory._taken = int(stored["taken"])
         return memory
+
+
+@at_once
+def _look(steps, changes, step, change, gradient):
+    xp = np if isinstance(steps, np.ndarray) else jnp
+    pairs = (step, change), (change, change), (step, gradient), (change, gradient), (gradient, gradient)
+    return Look(
+        xp.stack([times(steps, change), times(changes, change)]),
+        xp.stack([times(steps, gradient), times(changes, gradient)]),
+        xp.stack([*(times(a, b) for a, b in pairs), abs(gradient).max()]),
+    )
+
+
+@at_once
+def _down(steps, changes, gradient, weights, scale):
+    return -(scale * gradient + times(steps.T, weights[0]) + times(changes.T, weights[1]))
 
 
 def _set(rows: Any, slot: int, row: Vector) -> Any:

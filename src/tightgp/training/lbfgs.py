@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import line_search
 
 from tightgp.training.checkpoint import Section
-from tightgp.training.curvature import Memory, Vector, held
+from tightgp.training.curvature import Look, Memory, Vector, at_once, held
 from tightgp.training.outcome import Outcome
 from tightgp.training.problem import Problem
 
@@ -26,6 +26,9 @@ class _Trial(NamedTuple):
 
     x: Vector
     gradient: Vector
+    step: Vector
+    change: Vector
+    seen: Look
     value: float
     slope: float
     followed: dict[str, float]
@@ -51,6 +54,19 @@ def maximise(problem: Problem, outcome: Outcome, steps: int, tolerance: float, r
         outcome.best = problem.from_vector(walk.best)
 
 
+@at_once
+def _ahead(x, far, direction):
+    """A point along the direction."""
+    return x + far * direction
+
+
+@at_once
+def _came(uphill, before, direction, far):
+    """The gradient of what is to fall at such a point, the step there, and what that changed."""
+    down = -uphill
+    return down, far * direction, down - before
+
+
 class _Walk:
     """The way from the start: where it stands, the direction that it goes on in, and the best point it has seen."""
 
@@ -58,23 +74,25 @@ class _Walk:
         self._problem, self._outcome = problem, outcome
         self.best: Vector = problem.to_vector(problem.start)
         self.row: dict[str, float] = {}
-        self._x = self._gradient = self._direction = held(self.best)
+        self._x = held(self.best)
+        self._gradient = self._direction = held(np.zeros(len(self.best)))
         self._memory = Memory(len(self.best))
-        self._value = self._gain = np.inf
+        self._value = self._gain = self._largest = np.inf
+        self._slope = 0.0
 
     def begin(self) -> bool:
         """Look about at the start; False where the objective is not finite there."""
-        start = self._try(self._x)
+        start = self._try(0.0)
         if start.finite:
-            self._gradient, self._value = start.gradient, start.value
-            self._direction = self._memory.descent(start.gradient)
+            self._gradient, self._value, self._largest = start.gradient, start.value, float(start.seen.numbers[-1])
+            self._direction, self._slope = self._memory.descent(start.gradient)
             self._outcome.trace.add({"objective": -start.value, **start.followed, "rejected": 0})
         return start.finite
 
     def ended(self, steps: int, tolerance: float) -> bool:
         """Whether there is no further to go, and then why."""
         outcome = self._outcome
-        if max(float(self._gradient.max()), -float(self._gradient.min())) <= _FLAT:
+        if self._largest <= _FLAT:
             outcome.converged, outcome.message = True, f"gradient is zero after {outcome.steps} steps"
         elif self._gain <= tolerance:
             outcome.converged, outcome.message = True, f"gain fell under the tolerance after {outcome.steps} steps"
@@ -93,16 +111,17 @@ class _Walk:
                 break
             if len(self._memory):
                 self._memory.forget()
-                self._direction = self._memory.descent(self._gradient)
+                self._direction, self._slope = self._memory.descent(self._gradient)
             else:
-                self._direction = 1e-3 * self._direction
+                self._direction, self._slope = 1e-3 * self._direction, 1e-3 * self._slope
             found = self._search()
         if found is None:
             return False
         outcome, before = self._outcome, self._value
-        self._memory.remember(found.x - self._x, found.gradient - self._gradient)
-        direction = self._memory.descent(found.gradient)
-        self._x, self._gradient, self._value, self._direction = found.x, found.gradient, found.value, direction
+        onward = self._memory.onward(found.step, found.change, found.gradient, found.seen)
+        self._direction, self._slope = onward
+        self._x, self._gradient, self._value = found.x, found.gradient, found.value
+        self._largest = float(found.seen.numbers[-1])
         self._gain = (before - found.value) / max(abs(before), abs(found.value), 1.0)
         self.row = {"objective": -found.value, **found.followed, "rejected": outcome.rejected}
         outcome.trace.add(self.row)
@@ -112,14 +131,13 @@ class _Walk:
     def _search(self) -> _Trial | None:
         """A point along the direction that satisfies the strong Wolfe conditions; or else the best that was tried."""
         tried: dict[float, _Trial] = {}
-        slope = float(self._gradient @ self._direction)
-        if not slope < 0:
+        if not self._slope < 0:
             return None
 
         def at(length) -> _Trial:
             far = float(length[0])
             if far not in tried:
-                tried[far] = self._try(self._x + far * self._direction, far)
+                tried[far] = self._try(far)
             return tried[far]
 
         with warnings.catch_warnings():
@@ -129,7 +147,7 @@ class _Walk:
                 lambda length: np.array([at(length).slope]),
                 np.zeros(1),
                 np.ones(1),
-                gfk=np.array([slope]),
+                gfk=np.array([self._slope]),
                 old_fval=self._value,
                 c1=_GAINED,
                 c2=_LEFT,
@@ -139,19 +157,28 @@ class _Walk:
         least = min(tried.values(), key=lambda trial: trial.value, default=None)
         return least if least is not None and least.value < self._value else None
 
-    def _try(self, x: Vector, far: float = 0.0) -> _Trial:
-        """Evaluate. Where the objective is not finite, the search is told that it rises steeply, and turns back."""
-        outcome = self._outcome
-        value, gradient, followed, finite = self._problem.at(x)
+    def _try(self, far: float) -> _Trial:
+        """Evaluate so far along the direction. Where the objective is not finite, the search is told that it rises
+        steeply, and turns back."""
+        outcome, came = self._outcome, []
+
+        def look(uphill) -> Look:
+            came[:] = _came(held(uphill), self._gradient, self._direction, far)
+            return self._memory.look(came[1], came[2], came[0])
+
+        x = _ahead(self._x, far, self._direction)
+        value, _, followed, finite, seen = self._problem.at(x, look)
         outcome.evaluations += 1
-        down = -held(gradient)
+        down, step, change = came
         if not finite:
             outcome.rejected += far > 0
             rise = 1e3 * (1 + abs(outcome.objective))
-            return _Trial(x, down, -outcome.objective + 0.5 * rise, rise / max(far, 1e-300), followed, False)
+            steep = rise / max(far, 1e-300)
+            return _Trial(x, down, step, change, seen, -outcome.objective + 0.5 * rise, steep, followed, False)
         if value > outcome.objective:
             self.best, outcome.objective = x, value
-        return _Trial(x, down, -value, float(down @ self._direction), followed)
+        slope = float(seen.numbers[2]) / far if far else 0.0  # along the direction, of which the step is so much
+        return _Trial(x, down, step, change, seen, -value, slope, followed)
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
@@ -160,18 +187,19 @@ class _Walk:
         return {
             "vectors": {name: np.asarray(vector) for name, vector in vectors.items()},
             "memory": self._memory.state(),
-            "numbers": np.array([self._value, self._gain, outcome.objective]),
+            "numbers": np.array([self._value, self._gain, self._slope, self._largest, outcome.objective]),
             "counts": [outcome.steps, outcome.evaluations, outcome.rejected],
             "trace": outcome.trace.arrays(),
         }
 
     def restore(self, stored: dict[str, Any]) -> None:
         """Stand where a checkpoint left off."""
-        if "vectors" not in stored:
+        if "vectors" not in stored or len(stored["numbers"]) != 5:
             raise ValueError("the checkpoint is of another version of tightgp; remove it to start anew")
         outcome, vectors = self._outcome, {name: held(np.array(v)) for name, v in stored["vectors"].items()}
         self._x, self._gradient, self._direction = vectors["x"], vectors["gradient"], vectors["direction"]
         self.best, self._memory = vectors["best"], Memory.restored(stored["memory"])
-        self._value, self._gain, outcome.objective = np.asarray(stored["numbers"]).tolist()
+        numbers = np.asarray(stored["numbers"]).tolist()
+        self._value, self._gain, self._slope, self._largest, outcome.objective = numbers
         outcome.steps, outcome.evaluations, outcome.rejected = map(int, stored["counts"])
         outcome.trace.restore(stored["trace"])

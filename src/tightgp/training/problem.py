@@ -14,12 +14,14 @@ from tightgp.training import coordinates
 
 
 class Evaluation(NamedTuple):
-    """The objective at one point: its value, its gradient as a vector, the scalars to follow, whether all is finite."""
+    """The objective at one point: its value, its gradient as a vector, the scalars to follow, whether all is finite,
+    and what else was asked."""
 
     value: float
     gradient: jax.Array
     followed: dict[str, float]
     finite: bool
+    more: Any = None
 
 
 class Problem:
@@ -38,12 +40,16 @@ class Problem:
         """The model at ``point``."""
         return eqx.combine(self.fixed, point)  # what is no array comes from the first: a program's may be another fit's
 
-    def at(self, x: np.ndarray | jax.Array) -> Evaluation:
-        """The objective where `to_vector` gives ``x``, at little cost; the gradient stays on the device."""
+    def at(self, x: np.ndarray | jax.Array, also: Callable | None = None) -> Evaluation:
+        """The objective where `to_vector` gives ``x``, at little cost; the gradient stays on the device.
+
+        ``also`` is a function of the gradient whose answer is wanted too: both are waited for at once.
+        """
         names = _program(self._outline)[1]
         numbers, gradient = self.launch(x)
+        numbers, more = jax.device_get((numbers, None if also is None else also(gradient)))
         value, finite, *followed = np.asarray(numbers, np.float64).tolist()
-        return Evaluation(value, gradient, dict(zip(names, followed, strict=True)), finite > 0)
+        return Evaluation(value, gradient, dict(zip(names, followed, strict=True)), finite > 0, more)
 
     def launch(self, x) -> tuple[jax.Array, jax.Array]:
         """`at` without waiting for the answer, which stays on the device: all scalars, and the gradient."""

@@ -22,11 +22,12 @@ _EVALUATE, _DONE, _FAILED = 1, 2, 3
 class Shared(Problem):
     """A problem whose rows are with several processes; each evaluation is by all of them."""
 
-    def at(self, x):
+    def at(self, x, also=None):
         """What the first process calls; the others come along in `follow`."""
         with _whole():
             _, x = distributed.heard((np.asarray(_EVALUATE), np.asarray(x)))
-            return distributed.together(super().at, x)
+            found = distributed.together(super().at, x)
+        return found if also is None else found._replace(more=jax.device_get(also(found.gradient)))
 
     def follow(self) -> bool:
         """Evaluate what the first process asks for, until it is done; and whether it came to a result.
