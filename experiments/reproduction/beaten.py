@@ -34,7 +34,7 @@ ONE_SPLIT = (PROTOCOL, GPYTORCH)
 class Effort:
     """What is done on a set: most steps of L-BFGS, numbers of neighbours that are tried, steps that are left out.
 
-    As many steps as take less time than the paper's protocol: that is ten times as long on the medium sets."""
+    About as many steps as take no longer than the paper's protocol, and far fewer on the medium sets."""
 
     steps: int = 400
     neighbours: tuple[int, ...] = (16, 32, 64, 128)
