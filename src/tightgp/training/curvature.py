@@ -48,13 +48,27 @@ def times(rows: Vector, vector: Vector) -> Any:
     return rows @ vector if isinstance(rows, np.ndarray) else (rows * vector).sum(-1)
 
 
-class Look(NamedTuple):
-    """What L-BFGS asks of a point and of the step that led there: products of all steps that are remembered, and of
-    their changes, with this step's change and with the gradient; and single numbers."""
+class Came(NamedTuple):
+    """The step to a point, what it changed in the gradient, and the gradient there."""
 
-    of_change: Any
-    of_gradient: Any
-    numbers: Any  # step·change, change·change, step·gradient, change·gradient, gradient·gradient, largest of gradient
+    step: Vector
+    change: Vector
+    gradient: Vector
+
+
+class Look(NamedTuple):
+    """What L-BFGS asks of such a point: products of all steps that are remembered, and of their changes, with this
+    step's change and with the gradient; and single numbers."""
+
+    of_change: np.ndarray
+    of_gradient: np.ndarray
+    numbers: np.ndarray  # step·change, change², step·gradient, change·gradient, gradient², largest of gradient
+
+    @classmethod
+    def of(cls, told: np.ndarray) -> "Look":
+        """From the row of numbers that they come as, which takes one transfer."""
+        products = told[:-6].reshape(4, -1)
+        return cls(products[:2], products[2:], told[-6:])
 
 
 class Memory:
@@ -73,39 +87,48 @@ class Memory:
         """How many steps are known."""
         return min(self._taken, len(self._steps))
 
-    def look(self, step: Vector, change: Vector, gradient: Vector) -> Look:
-        """What there is to know of a point, where vectors are: it has to be waited for once."""
-        return _look(self._steps, self._changes, step, change, gradient)
+    def came(self, uphill: Vector, before: Vector, direction: Vector, far: float) -> tuple[Came, Vector]:
+        """A point that is so far along a direction, by the gradients there and where it began, of which the one is of
+        what is to rise and the other of what is to fall; and what there is to know of it, for `Look.of`.
 
-    def remember(self, step: Vector, change: Vector, seen: Look | None = None) -> int | None:
-        """Take in one more step, and give its slot; but not one along which the function does not curve upwards."""
-        of_change, _, (curved, size, *_) = seen or jax.device_get(self.look(step, change, change))
-        if not curved > np.finfo(np.float64).eps * size:
-            return None
-        slot = self._taken % len(self._steps)
-        self._crossed[:, slot] = of_change[0]
-        self._squared[slot] = self._squared[:, slot] = of_change[1]
-        self._crossed[slot, slot], self._squared[slot, slot] = curved, size
-        self._steps, self._changes = _set(self._steps, slot, step), _set(self._changes, slot, change)
-        self._taken += 1
-        return slot
+        Both are where vectors are: the second has to be waited for."""
+        return _came(self._steps, self._changes, uphill, before, direction, far)
 
-    def onward(self, step: Vector, change: Vector, gradient: Vector, seen: Look) -> tuple[Vector, float]:
-        """Take in the step that led to a point with this gradient; where to go from there, and how steep that is."""
-        slot = self.remember(step, change, seen)
-        of_gradient = np.array(seen.of_gradient)
+    def onward(self, came: Came, seen: Look) -> tuple[Vector, float]:
+        """Take in the step that led to a point, unless the function does not curve upwards along it; where to go from
+        there, and how steep that is."""
+        slot, of_gradient = self._remember(seen), np.array(seen.of_gradient)
         if slot is not None:
             of_gradient[:, slot] = seen.numbers[2:4]
-        return self._descent(gradient, of_gradient, float(seen.numbers[4]))
+        weights, slope = self._weighed(of_gradient, float(seen.numbers[4]))
+        unused = len(self._steps)
+        self._steps, self._changes, direction = _onward(
+            self._steps, self._changes, unused if slot is None else slot, *came, weights
+        )
+        return direction, slope
 
     def descent(self, gradient: Vector) -> tuple[Vector, float]:
         """Where to go from a point with this gradient: to the minimum that these steps let expect; where none is
         known, as far as one unit. And how steep it is."""
-        seen = jax.device_get(self.look(gradient, gradient, gradient))
-        return self._descent(gradient, seen.of_gradient, float(seen.numbers[4]))
+        seen = Look.of(np.asarray(_look(self._steps, self._changes, gradient, gradient, gradient)))
+        weights, slope = self._weighed(seen.of_gradient, float(seen.numbers[4]))
+        return _down(self._steps, self._changes, gradient, weights), slope
 
-    def _descent(self, gradient: Vector, of_gradient: np.ndarray, square: float) -> tuple[Vector, float]:
-        """The same, from the products of steps and changes with the gradient, and of this with itself."""
+    def _remember(self, seen: Look) -> int | None:
+        """Take in what a step has in common with the others, and give the slot that it belongs into."""
+        curved, size = seen.numbers[:2]
+        if not curved > np.finfo(np.float64).eps * size:
+            return None
+        slot = self._taken % len(self._steps)
+        self._crossed[:, slot] = seen.of_change[0]
+        self._squared[slot] = self._squared[:, slot] = seen.of_change[1]
+        self._crossed[slot, slot], self._squared[slot, slot] = curved, size
+        self._taken += 1
+        return slot
+
+    def _weighed(self, of_gradient: np.ndarray, square: float) -> tuple[np.ndarray, float]:
+        """Which sum of the steps, the changes and the gradient leads down, and how steep it is: from the products of
+        the first two with the gradient, and of this with itself."""
         weights = np.zeros((2, len(self._steps)))
         if not self._taken:
             scale = 1 / (square**0.5 or 1.0)  # none leads down from a flat place
@@ -118,7 +141,7 @@ class Memory:
             curved = np.diag(crossed) * along + scale * (squared @ along - of_changes)
             weights[:, order] = solve_triangular(crossed, curved, trans=1, check_finite=False), -scale * along
         slope = -(scale * square + float(np.sum(weights * of_gradient)))
-        return _down(self._steps, self._changes, gradient, weights, scale), slope
+        return np.append(weights, scale), slope
 
     def forget(self) -> None:
         """Know nothing."""
@@ -145,24 +168,35 @@ class Memory:
         return memory
 
 
-@at_once
 def _look(steps, changes, step, change, gradient):
     xp = np if isinstance(steps, np.ndarray) else jnp
     pairs = (step, change), (change, change), (step, gradient), (change, gradient), (gradient, gradient)
-    return Look(
-        xp.stack([times(steps, change), times(changes, change)]),
-        xp.stack([times(steps, gradient), times(changes, gradient)]),
-        xp.stack([*(times(a, b) for a, b in pairs), abs(gradient).max()]),
-    )
+    products = [times(rows, vector) for vector in (change, gradient) for rows in (steps, changes)]
+    numbers = [*(times(a, b) for a, b in pairs), abs(gradient).max()]
+    return xp.concatenate([*products, xp.stack(numbers)])
 
 
 @at_once
-def _down(steps, changes, gradient, weights, scale):
-    return -(scale * gradient + times(steps.T, weights[0]) + times(changes.T, weights[1]))
+def _came(steps, changes, uphill, before, direction, far):
+    came = Came(far * direction, -uphill - before, -uphill)
+    return came, _look(steps, changes, *came)
 
 
-def _set(rows: Any, slot: int, row: Vector) -> Any:
-    if isinstance(rows, jax.Array):
-        return jax.lax.dynamic_update_index_in_dim(rows, row, slot, 0)  # one program for every slot
-    rows[slot] = row
+@at_once
+def _onward(steps, changes, slot, step, change, gradient, weights):
+    steps, changes = _set(steps, slot, step), _set(changes, slot, change)
+    return steps, changes, _down(steps, changes, gradient, weights)
+
+
+def _down(steps, changes, gradient, weights):
+    of_steps, of_changes = weights[:-1].reshape(2, -1)
+    return -(weights[-1] * gradient + times(steps.T, of_steps) + times(changes.T, of_changes))
+
+
+def _set(rows: Any, slot: Any, row: Vector) -> Any:
+    """The rows with another one, unless its slot lies behind them."""
+    if not isinstance(rows, np.ndarray):
+        return rows.at[slot].set(row, mode="drop")
+    if slot < len(rows):
+        rows[slot] = row
     return rows

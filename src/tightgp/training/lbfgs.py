@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import line_search
 
 from tightgp.training.checkpoint import Section
-from tightgp.training.curvature import Look, Memory, Vector, at_once, held
+from tightgp.training.curvature import Came, Look, Memory, Vector, at_once, held
 from tightgp.training.outcome import Outcome
 from tightgp.training.problem import Problem
 
@@ -25,9 +25,7 @@ class _Trial(NamedTuple):
     """A point on the line that was tried. Here the objective is turned upside down: it is to fall."""
 
     x: Vector
-    gradient: Vector
-    step: Vector
-    change: Vector
+    came: Came
     seen: Look
     value: float
     slope: float
@@ -60,13 +58,6 @@ def _ahead(x, far, direction):
     return x + far * direction
 
 
-@at_once
-def _came(uphill, before, direction, far):
-    """The gradient of what is to fall at such a point, the step there, and what that changed."""
-    down = -uphill
-    return down, far * direction, down - before
-
-
 class _Walk:
     """The way from the start: where it stands, the direction that it goes on in, and the best point it has seen."""
 
@@ -84,8 +75,8 @@ class _Walk:
         """Look about at the start; False where the objective is not finite there."""
         start = self._try(0.0)
         if start.finite:
-            self._gradient, self._value, self._largest = start.gradient, start.value, float(start.seen.numbers[-1])
-            self._direction, self._slope = self._memory.descent(start.gradient)
+            self._gradient, self._value, self._largest = start.came.gradient, start.value, float(start.seen.numbers[-1])
+            self._direction, self._slope = self._memory.descent(self._gradient)
             self._outcome.trace.add({"objective": -start.value, **start.followed, "rejected": 0})
         return start.finite
 
@@ -118,9 +109,8 @@ class _Walk:
         if found is None:
             return False
         outcome, before = self._outcome, self._value
-        onward = self._memory.onward(found.step, found.change, found.gradient, found.seen)
-        self._direction, self._slope = onward
-        self._x, self._gradient, self._value = found.x, found.gradient, found.value
+        self._direction, self._slope = self._memory.onward(found.came, found.seen)
+        self._x, self._gradient, self._value = found.x, found.came.gradient, found.value
         self._largest = float(found.seen.numbers[-1])
         self._gain = (before - found.value) / max(abs(before), abs(found.value), 1.0)
         self.row = {"objective": -found.value, **found.followed, "rejected": outcome.rejected}
@@ -160,25 +150,26 @@ class _Walk:
     def _try(self, far: float) -> _Trial:
         """Evaluate so far along the direction. Where the objective is not finite, the search is told that it rises
         steeply, and turns back."""
-        outcome, came = self._outcome, []
+        outcome, kept = self._outcome, []
 
-        def look(uphill) -> Look:
-            came[:] = _came(held(uphill), self._gradient, self._direction, far)
-            return self._memory.look(came[1], came[2], came[0])
+        def look(uphill) -> Vector:
+            came, told = self._memory.came(held(uphill), self._gradient, self._direction, far)
+            kept.append(came)
+            return told
 
         x = _ahead(self._x, far, self._direction)
-        value, _, followed, finite, seen = self._problem.at(x, look)
+        value, _, followed, finite, told = self._problem.at(x, look)
         outcome.evaluations += 1
-        down, step, change = came
+        came, seen = kept[0], Look.of(told)
         if not finite:
             outcome.rejected += far > 0
             rise = 1e3 * (1 + abs(outcome.objective))
             steep = rise / max(far, 1e-300)
-            return _Trial(x, down, step, change, seen, -outcome.objective + 0.5 * rise, steep, followed, False)
+            return _Trial(x, came, seen, -outcome.objective + 0.5 * rise, steep, followed, False)
         if value > outcome.objective:
             self.best, outcome.objective = x, value
         slope = float(seen.numbers[2]) / far if far else 0.0  # along the direction, of which the step is so much
-        return _Trial(x, down, step, change, seen, -value, slope, followed)
+        return _Trial(x, came, seen, -value, slope, followed)
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
