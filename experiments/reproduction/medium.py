@@ -113,9 +113,10 @@ def _table(m: int, found) -> Table:
 
 
 def _picture(inducing: int, m: int, found, folder: Path) -> Picture:
-    figure = figures.canvas(4.6 * len(SETS), 9.5)
-    grid = figure.subplots(3, len(SETS), squeeze=False)
-    for column, name in enumerate(SETS):
+    names = [name for name in SETS if any(run.set == name and run.method in BOUNDS for run in found)] or SETS
+    figure = figures.canvas(4.6 * len(names), 9.5)
+    grid = figure.subplots(3, len(names), squeeze=False)
+    for column, name in enumerate(names):
         mine = {method: found.of(set=name, method=method) for method in LABELS}
         sparse = [r for method in BOUNDS for r in mine[method]]
         objective, noise, hist = grid[:, column]

@@ -50,6 +50,17 @@ class Found(dict[Run, Record]):
             if score["neighbours"] == neighbours and "error" not in score
         )
 
+    def by_split(self, key: str, neighbours: int | None = None, **wanted) -> dict[int, float]:
+        """The same by split, where the fields tell one method from all others."""
+        splits = (run.split for run in self if all(getattr(run, name) == value for name, value in wanted.items()))
+        found = {split: self.scores(key, neighbours, **wanted, split=split) for split in splits}
+        return {split: one for split, scores in found.items() for one in scores}
+
+
+def gains(ours: dict[int, float], theirs: dict[int, float]) -> tuple[float, ...]:
+    """By how much one method's scores are above another's, on the splits that both have."""
+    return tuple(score - theirs[split] for split, score in ours.items() if split in theirs)
+
 
 class Store:
     """A folder of results: ``<folder>/<name>.json`` for each run."""

@@ -44,8 +44,9 @@ def speed(found: Found, labels: Mapping[str, str]) -> Table:
         cells = [seconds(found.of(set=name, method=method, inducing=m)) or "—" for name in names]
         rows.append((f"{labels.get(method, method)}{'' if m is None else f', M = {m}'}", *cells))
     return Table(
-        "Seconds of one training, with compilation where its programs were not kept: median over the splits. Side by "
-        "side: runs of one command; another may have shared the device too",
+        "Seconds of one training, with compilation where its programs were not kept: median over the splits, without "
+        "those that were broken off and gone on with. Side by side: runs that shared the device, or at least those of "
+        "one command",
         ("", *names),
         rows,
     )

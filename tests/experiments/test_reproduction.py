@@ -13,7 +13,7 @@ from experiments.reproduction import beaten, beaten_page, command, medium, nybik
 from experiments.reproduction.cells import Cell, minus
 from experiments.reproduction.experiment import Choice
 from experiments.reproduction.page import Heading, Page, Picture, Table, Text
-from experiments.reproduction.store import Run, Store
+from experiments.reproduction.store import Run, Store, gains
 from experiments.reproduction.work import Unfinished, Work
 
 
@@ -80,6 +80,23 @@ def test_methods_are_compared_on_the_splits_that_all_have(tmp_path):
     found = store.done(runs)
     assert [run.split for run in found.shared(("svgp", "svgp-new"), set="kin40k", inducing=32)] == [0, 1, 0, 1]
     assert not found.shared(("svgp", "odvgp"), set="kin40k")
+
+
+def test_gains_are_taken_split_by_split(tmp_path):
+    store = Store(tmp_path)
+    scores = {"svgp": (0.5, 0.9), "svgp-new": (0.6, 1.0, 5.0)}
+    runs = {
+        Run("large", "kin40k", method, 32, split): {"scores": [{"neighbours": None, "log_density": score}]}
+        for method, mine in scores.items()
+        for split, score in enumerate(mine)
+    }
+    for run, record in runs.items():
+        store.write(run, record)
+    found = store.done(runs)
+    old, new = (found.by_split("log_density", set="kin40k", method=method) for method in scores)
+    assert new == {0: 0.6, 1: 1.0, 2: 5.0}
+    assert found.by_split("log_density", 64, set="kin40k", method="svgp") == {}
+    np.testing.assert_allclose(gains(new, old), (0.1, 0.1))
 
 
 def test_what_is_done_is_not_done_again(quick, tmp_path, monkeypatch, capsys):
@@ -150,7 +167,7 @@ def test_every_large_method_trains(quick, tmp_path):
     found = {path.name for path in (tmp_path / "results" / "large").iterdir()}
     assert found == {
         f"kin40k-{method}-32-split0.json"
-        for method in ("svgp", "svgp-new", "odvgp", "solvegp", "svgp-block", "solvegp-new")
+        for method in ("svgp", "svgp-new", "odvgp", "solvegp", "svgp-block", "svgp-batch", "solvegp-new")
     }
     for path in (tmp_path / "results" / "large").iterdir():
         assert -1.5 < json.loads(path.read_text())["scores"][0]["log_density"] < 1
@@ -277,6 +294,9 @@ def test_what_is_past_the_paper_is_chosen_on_validation_rows(tmp_path):
     assert "| blocks of 64, local | 0.700 [1 of 5] ●<br>2.0 s<br>64 rows |" in table
     assert f"| {beaten_page.CHOSEN_BOUND} | 0.200 [1 of 5]<br>2.0 s<br>collapsed, L-BFGS |" in table
     assert f"| {beaten_page.CHOSEN} | 0.500 [1 of 5] ●<br>2.0 s<br>PITC of 64 (no bound) |" in table
+    above = table.split("split by split")[1]
+    assert "| blocks of 64, local | 0.600 [1 of 5] |" in above
+    assert f"| {beaten_page.CHOSEN_BOUND} | 0.100 [1 of 5] |" in above
     assert "greedy inducing points" not in table
     assert lines[beaten_page.CHOSEN].endswith("0.5000 [1 of 5] |")
     assert (tmp_path / "beaten.png").exists()

@@ -65,7 +65,9 @@ def fit(
             (Gaussian noise), and 0.1 elsewhere and with minibatches. A step is made smaller where q's covariance
             would not stay positive definite.
         batch_size: train on minibatches of at most so many rows, reshuffled each epoch. Under a bound with blocks,
-            such as ``Block(64)``, they are made of whole blocks, at least one, and the blocks are reshuffled.
+            such as ``Block(64)``, they are made of whole blocks, at least one, and the blocks are reshuffled. Rows of
+            blocks of neighbours resemble each other, and make noisy batches: Adam gets further with
+            ``Block(batch_size, partition="random")``.
         epochs: how often minibatches go through the data; None makes up about ``steps`` steps.
         validation: a held-out `Dataset`, scored after each epoch: the best-scoring parameters are returned.
         patience: epochs without a better validation score after which training ends.
@@ -85,8 +87,8 @@ def fit(
             counted on, and a row has its ``partition``, as the trace has.
         checkpoint: a file that keeps where training stands: written every ``checkpoint_seconds``, when training
             ends, and on Ctrl-C; always whole, so that the process may be killed at any moment.
-            With "lbfgs" it keeps the gradient of every evaluation: as many numbers as there are parameters. `Batches`
-            must come in the same order again.
+            With "lbfgs" it keeps the steps that are remembered, up to 200 numbers a parameter. `Batches` must come in
+            the same order again.
         checkpoint_seconds: how long to wait between two writings.
         resume: go on from ``checkpoint`` where it exists, to the same numbers that training without the break
             would have reached. ``steps``, ``epochs``, ``patience``, ``tolerance``, ``restarts`` and ``refresh`` may
