@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.reproduction import figures, medium, paper
-from experiments.reproduction.cells import Cell, minus
+from experiments.reproduction.cells import Cell, minus, unbroken
 from experiments.reproduction.page import Block, Heading, Page, Picture, Table, Text
 from experiments.reproduction.steps import GPYTORCH, PROTOCOL, STEPS_TAKEN, Step
 from experiments.reproduction.store import Found, gains
@@ -40,6 +40,7 @@ class Line(NamedTuple):
 
     label: str
     way: Callable[[str], Way | None]
+    alike: bool = True  # as many inducing points as elsewhere
 
     def seen(self, found: Found, name: str) -> bool:
         """Whether there is anything to show of a set."""
@@ -71,7 +72,7 @@ def page(found: Found, whole: Found, settings: str, folder: Path) -> Page:
             _densities(names, lines, found, whole),
             _picture(names, lines, found, whole, folder),
             Heading("Above the paper's protocol, split by split"),
-            _above(names, lines, found, whole),
+            _above(names, [line for line in lines if line.alike], found, whole),
             Heading("Test RMSE"),
             _errors(names, lines, found, whole),
         ]
@@ -82,12 +83,13 @@ def _lines(found: Found, steps: Mapping[str, Step]) -> list[Line]:
     lines = []
     for method, step in steps.items():
         if step.is_bound:
-            lines.append(Line(step.label, lambda _, method=method: Way(method)))
+            lines.append(Line(step.label, lambda _, method=method: Way(method), step.times == 1))
         if step.local:
             lines.append(Line(f"{step.label}, local", lambda name, method=method: _nearest(found, name, method)))
-    bounds = {method: step for method, step in steps.items() if step.is_bound}
+    alike = {method: step for method, step in steps.items() if step.times == 1}
+    bounds = {method: step for method, step in alike.items() if step.is_bound}
     lines.append(Line(CHOSEN_BOUND, lambda name: _best(_valid(found, name, bounds))))
-    return [*lines, Line(CHOSEN, lambda name: _best(_valid(found, name, steps)))]
+    return [*lines, Line(CHOSEN, lambda name: _best(_valid(found, name, alike)))]
 
 
 def _shown(found: Found, lines: list[Line]) -> tuple[list[str], list[Line]]:
@@ -128,8 +130,7 @@ def _densities(names: list[str], lines: list[Line], found: Found, whole: Found) 
         if not cell.ours:
             return " ".join(filter(None, below)) or "—"
         ahead = " ●" if cell.mean > best[name][0] else ""
-        together = f"{cell.text()}{ahead}".replace(" ", "\u00a0")  # no line breaks within it
-        return "\n".join([together, *filter(None, below)])
+        return "\n".join([unbroken(f"{cell.text()}{ahead}"), *filter(None, below)])
 
     def shown(line: Line, name: str) -> str:
         way = line.way(name)
@@ -155,28 +156,28 @@ def _densities(names: list[str], lines: list[Line], found: Found, whole: Found) 
 
 
 def _above(names: list[str], lines: list[Line], found: Found, whole: Found) -> Table:
-    def shown(line: Line, name: str) -> str:
-        way = line.way(name)
-        return (
-            "—" if way is None else Cell(gains(way.by_split(found, name), _protocol(name).by_split(whole, name))).text()
-        )
+    def cell(way: Way, name: str) -> Cell:
+        return Cell(gains(way.by_split(found, name), _protocol(name).by_split(whole, name)))
 
     caption = (
         "Test log density above that of the paper's protocol under the new bound, trained here on the same rows with "
         "as many inducing points: mean (standard error), which takes out that some splits are harder than others"
     )
-    table = [(line.label, *(shown(line, name) for name in names)) for line in lines]
-    return Table(caption, ("", *names), table)
+    return Table(caption, ("", *names), _rows(names, lines, cell))
 
 
 def _errors(names: list[str], lines: list[Line], found: Found, whole: Found) -> Table:
-    def shown(line: Line, name: str) -> str:
-        way = line.way(name)
-        return "—" if way is None else way.cell(found, name, "rmse").text(4)
+    caption = "Test RMSE of standardised targets (standard error over splits)"
+    protocol = _rows(names, [Line(PROTOCOL_LABEL, _protocol)], lambda way, name: way.cell(whole, name, "rmse"), 4)
+    ours = _rows(names, lines, lambda way, name: way.cell(found, name, "rmse"), 4)
+    return Table(caption, ("", *names), protocol + ours)
 
-    table = [(PROTOCOL_LABEL, *(_protocol(n).cell(whole, n, "rmse").text(4) for n in names))]
-    table += [(line.label, *(shown(line, name) for name in names)) for line in lines]
-    return Table("Test RMSE of standardised targets (standard error over splits)", ("", *names), table)
+
+def _rows(names: list[str], lines: list[Line], cell: Callable[[Way, str], Cell], digits: int = 3) -> list[tuple]:
+    def shown(way: Way | None, name: str) -> str:
+        return "—" if way is None else unbroken(cell(way, name).text(digits))
+
+    return [(line.label, *(shown(line.way(name), name) for name in names)) for line in lines]
 
 
 def _picture(names: list[str], lines: list[Line], found: Found, whole: Found, folder: Path) -> Picture:

@@ -68,6 +68,11 @@ def minus(text: str) -> str:
     )
 
 
+def unbroken(text: str) -> str:
+    """With spaces that no line breaks at."""
+    return text.replace(" ", "\u00a0")
+
+
 def thousands(count: int) -> str:
     """10 000, with a space that no line breaks at."""
-    return f"{count:,}".replace(",", "\u00a0")
+    return unbroken(f"{count:,}".replace(",", " "))

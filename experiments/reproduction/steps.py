@@ -8,7 +8,8 @@ import tightgp as tgp
 @dataclass(frozen=True)
 class Step:
     """One way to train: the bound, whether each input has its lengthscale, how inducing points start, which share of
-    the steps is taken; and whether predictions are also made from nearest training rows."""
+    the steps is taken, with how many times the inducing points; and whether predictions are also made from nearest
+    training rows."""
 
     label: str
     bound: str | tgp.Conditional = "diagonal"
@@ -16,6 +17,7 @@ class Step:
     local: bool = True
     greedy: bool = False
     share: float = 1.0
+    times: int = 1
 
     @property
     def is_bound(self) -> bool:
@@ -31,6 +33,7 @@ PEP, PITC = tgp.PowerEP(0.5, block=64), tgp.PowerEP(1.0, block=64)
 ONE = {
     "short": Step("collapsed, L-BFGS, a quarter of the steps", local=False, share=0.25),
     "collapsed": Step("collapsed, L-BFGS"),
+    "twice": Step("collapsed, L-BFGS, M = 2048", local=False, share=0.75, times=2),
     "greedy": Step("greedy inducing points", local=False, greedy=True),
     "block": Step("blocks of 64", tgp.Block(64)),
     "pitc": Step("PITC of 64 (no bound)", PITC),

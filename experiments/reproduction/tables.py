@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from experiments.reproduction.cells import Cell
+from experiments.reproduction.cells import Cell, unbroken
 from experiments.reproduction.page import Table, Text
 from experiments.reproduction.store import Found, Record
 
@@ -19,10 +19,11 @@ def compared(caption: str, columns: Sequence[str], lines: list[tuple[str, list[C
 
 
 def _cell(cell: Cell, digits: int) -> str:
+    ours = unbroken(cell.text(digits))
     if cell.paper is None:
-        return cell.text(digits)
-    mark = " ◆" if cell.off else ""
-    return f"{cell.text(digits)}\npaper {cell.paper_text(digits)}; {cell.difference_text() or '—'}{mark}"
+        return ours
+    difference = f"{cell.difference_text() or '—'}{' ◆' if cell.off else ''}"
+    return f"{ours}\n{unbroken(f'paper {cell.paper_text(digits)};')} {unbroken(difference)}"
 
 
 def beside(found: Found) -> list[Text]:
@@ -61,4 +62,5 @@ def seconds(records: Iterable[Record]) -> str:
     used = [r for r in whole if r["how"]["side_by_side"] == fewest]
     guess = "≈ " if any(r.get("extrapolated") for r in used) else ""
     shared = "" if fewest == 1 else f" ({fewest} side by side)"
+    shared += " on a CPU" if all(r["machine"]["device"] == "cpu" for r in used) else ""
     return f"{guess}{np.median([r['seconds'] for r in used]):.1f} s{shared}"

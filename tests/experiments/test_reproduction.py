@@ -268,7 +268,7 @@ def _scored(density: float, valid: float, neighbours: tuple[int | None, ...] = (
         "validation": [{"neighbours": n, "log_density": valid - d} for n, d in ways],
         "seconds": 2.0,
         "how": {"side_by_side": 1, "resumed": False},
-        "machine": {"device": "cpu", "jax": "0"},
+        "machine": {"device": "a GPU", "jax": "0"},
     }
 
 
@@ -281,6 +281,8 @@ def test_what_is_past_the_paper_is_chosen_on_validation_rows(tmp_path):
         "short": _scored(0.9, 0.1),
     }.items():
         store.write(Run("beaten", "kin40k", method, 1024, 0), record)
+    more = _scored(0.8, 0.9) | {"machine": {"device": "cpu", "jax": "0"}}  # of which there are more inducing points
+    store.write(Run("beaten", "kin40k", "twice", 2048, 0), more)
     pace = _scored(0.0, 0.0) | {"scores": [], "extrapolated": True}
     store.write(Run("beaten", "kin40k", "protocol", 1024, 0), pace)
     for split in (0, 1):
@@ -291,11 +293,13 @@ def test_what_is_past_the_paper_is_chosen_on_validation_rows(tmp_path):
     assert "| paper's best sparse method | 0.286<br>svgp-new, M = 2048 |" in table
     assert "| the paper's protocol, new bound | 0.100 [1 of 5]<br>≈ 2.0 s |" in table  # the same split alone
     assert "| collapsed, L-BFGS | 0.200 [1 of 5]<br>2.0 s |" in table
+    assert "| collapsed, L-BFGS, M = 2048 | 0.800 [1 of 5] ●<br>2.0 s on a CPU |" in table
     assert "| blocks of 64, local | 0.700 [1 of 5] ●<br>2.0 s<br>64 rows |" in table
     assert f"| {beaten_page.CHOSEN_BOUND} | 0.200 [1 of 5]<br>2.0 s<br>collapsed, L-BFGS |" in table
     assert f"| {beaten_page.CHOSEN} | 0.500 [1 of 5] ●<br>2.0 s<br>PITC of 64 (no bound) |" in table
     above = table.split("split by split")[1]
     assert "| blocks of 64, local | 0.600 [1 of 5] |" in above
+    assert "M = 2048" not in above
     assert f"| {beaten_page.CHOSEN_BOUND} | 0.100 [1 of 5] |" in above
     assert "greedy inducing points" not in table
     assert lines[beaten_page.CHOSEN].endswith("0.5000 [1 of 5] |")

@@ -97,25 +97,26 @@ class Memory:
     def onward(self, came: Came, seen: Look) -> tuple[Vector, float]:
         """Take in the step that led to a point, unless the function does not curve upwards along it; where to go from
         there, and how steep that is."""
-        slot, of_gradient = self._remember(seen), np.array(seen.of_gradient)
+        slot, of_gradient = self._compare(seen), np.array(seen.of_gradient)
         if slot is not None:
             of_gradient[:, slot] = seen.numbers[2:4]
-        weights, slope = self._weighed(of_gradient, float(seen.numbers[4]))
-        unused = len(self._steps)
+        taken, unused = self._taken + (slot is not None), len(self._steps)
+        weights, slope = self._weighed(taken, of_gradient, float(seen.numbers[4]))
         self._steps, self._changes, direction = _onward(
             self._steps, self._changes, unused if slot is None else slot, *came, weights
         )
+        self._taken = taken  # now that it is there: an interruption while programs are compiled writes a checkpoint
         return direction, slope
 
     def descent(self, gradient: Vector) -> tuple[Vector, float]:
         """Where to go from a point with this gradient: to the minimum that these steps let expect; where none is
         known, as far as one unit. And how steep it is."""
         seen = Look.of(np.asarray(_look(self._steps, self._changes, gradient, gradient, gradient)))
-        weights, slope = self._weighed(seen.of_gradient, float(seen.numbers[4]))
+        weights, slope = self._weighed(self._taken, seen.of_gradient, float(seen.numbers[4]))
         return _down(self._steps, self._changes, gradient, weights), slope
 
-    def _remember(self, seen: Look) -> int | None:
-        """Take in what a step has in common with the others, and give the slot that it belongs into."""
+    def _compare(self, seen: Look) -> int | None:
+        """Note what a step has in common with the others, and give the slot that it belongs into."""
         curved, size = seen.numbers[:2]
         if not curved > np.finfo(np.float64).eps * size:
             return None
@@ -123,17 +124,17 @@ class Memory:
         self._crossed[:, slot] = seen.of_change[0]
         self._squared[slot] = self._squared[:, slot] = seen.of_change[1]
         self._crossed[slot, slot], self._squared[slot, slot] = curved, size
-        self._taken += 1
         return slot
 
-    def _weighed(self, of_gradient: np.ndarray, square: float) -> tuple[np.ndarray, float]:
-        """Which sum of the steps, the changes and the gradient leads down, and how steep it is: from the products of
-        the first two with the gradient, and of this with itself."""
+    def _weighed(self, taken: int, of_gradient: np.ndarray, square: float) -> tuple[np.ndarray, float]:
+        """Which sum of the last of so many steps, of the changes and of the gradient leads down, and how steep it is:
+        from the products of the first two with the gradient, and of this with itself."""
         weights = np.zeros((2, len(self._steps)))
-        if not self._taken:
+        if not taken:
             scale = 1 / (square**0.5 or 1.0)  # none leads down from a flat place
         else:
-            order = np.arange(self._taken - len(self), self._taken) % len(self._steps)  # the oldest first
+            most = len(self._steps)
+            order = np.arange(max(0, taken - most), taken) % most  # the oldest first
             crossed, squared = self._crossed[np.ix_(order, order)], self._squared[np.ix_(order, order)]
             scale = crossed[-1, -1] / squared[-1, -1]
             of_steps, of_changes = of_gradient[:, order]
@@ -168,6 +169,7 @@ class Memory:
         return memory
 
 
+@at_once
 def _look(steps, changes, step, change, gradient):
     xp = np if isinstance(steps, np.ndarray) else jnp
     pairs = (step, change), (change, change), (step, gradient), (change, gradient), (gradient, gradient)
@@ -188,6 +190,7 @@ def _onward(steps, changes, slot, step, change, gradient, weights):
     return steps, changes, _down(steps, changes, gradient, weights)
 
 
+@at_once
 def _down(steps, changes, gradient, weights):
     of_steps, of_changes = weights[:-1].reshape(2, -1)
     return -(weights[-1] * gradient + times(steps.T, of_steps) + times(changes.T, of_changes))
