@@ -1,4 +1,5 @@
 import gc
+import signal
 
 import jax
 import numpy as np
@@ -11,6 +12,9 @@ import tightgp as tgp
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("search", derandomize=False, deadline=None)
 settings.load_profile("same")
+
+# What a shell runs in the background ignores Ctrl-C, and so would the tests of it and the processes they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: The files that take longest go first, so that at the end no process is left alone with one of them.
 LONG = (
