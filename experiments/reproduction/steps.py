@@ -33,7 +33,7 @@ PEP, PITC = tgp.PowerEP(0.5, block=64), tgp.PowerEP(1.0, block=64)
 ONE = {
     "short": Step("collapsed, L-BFGS, a quarter of the steps", local=False, share=0.25),
     "collapsed": Step("collapsed, L-BFGS"),
-    "twice": Step("collapsed, L-BFGS, M = 2048", local=False, share=0.75, times=2),
+    "twice": Step("collapsed, L-BFGS, twice the inducing points", local=False, share=0.75, times=2),
     "greedy": Step("greedy inducing points", local=False, greedy=True),
     "block": Step("blocks of 64", tgp.Block(64)),
     "pitc": Step("PITC of 64 (no bound)", PITC),

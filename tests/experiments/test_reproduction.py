@@ -293,13 +293,13 @@ def test_what_is_past_the_paper_is_chosen_on_validation_rows(tmp_path):
     assert "| paper's best sparse method | 0.286<br>svgp-new, M = 2048 |" in table
     assert "| the paper's protocol, new bound | 0.100 [1 of 5]<br>≈ 2.0 s |" in table  # the same split alone
     assert "| collapsed, L-BFGS | 0.200 [1 of 5]<br>2.0 s |" in table
-    assert "| collapsed, L-BFGS, M = 2048 | 0.800 [1 of 5] ●<br>2.0 s on a CPU |" in table
+    assert "| collapsed, L-BFGS, twice the inducing points | 0.800 [1 of 5] ●<br>2.0 s on a CPU |" in table
     assert "| blocks of 64, local | 0.700 [1 of 5] ●<br>2.0 s<br>64 rows |" in table
     assert f"| {beaten_page.CHOSEN_BOUND} | 0.200 [1 of 5]<br>2.0 s<br>collapsed, L-BFGS |" in table
     assert f"| {beaten_page.CHOSEN} | 0.500 [1 of 5] ●<br>2.0 s<br>PITC of 64 (no bound) |" in table
     above = table.split("split by split")[1]
     assert "| blocks of 64, local | 0.600 [1 of 5] |" in above
-    assert "M = 2048" not in above
+    assert "twice" not in above
     assert f"| {beaten_page.CHOSEN_BOUND} | 0.100 [1 of 5] |" in above
     assert "greedy inducing points" not in table
     assert lines[beaten_page.CHOSEN].endswith("0.5000 [1 of 5] |")
