@@ -123,7 +123,8 @@ def _picture(inducing: int, m: int, found, folder: Path) -> Picture:
         for key, ax in (("objective", objective), ("noise_variance", noise)):
             figures.level(ax, mine["exact"], key, COLOUR["exact"], "Exact GP")
             for method in BOUNDS:
-                figures.curves(ax, mine[method], key, COLOUR[method], LABELS[method])
+                few = f" [{len(mine[method])} of {paper.SPLITS}]" if len(mine[method]) < paper.SPLITS else ""
+                figures.curves(ax, mine[method], key, COLOUR[method], LABELS[method] + few)
         if sparse or mine["exact"]:
             figures.room_for_ends(objective, sparse + mine["exact"])
             noise.set_yscale("log")
@@ -140,7 +141,9 @@ def _picture(inducing: int, m: int, found, folder: Path) -> Picture:
         figures.tidy(hist, "vᵢ of SGPR-new, one split")
     file = figures.save(figure, folder / f"medium-{inducing}.png")
     return Picture(
-        file, "Mean and standard error over the splits: the objective and the noise variance; and one histogram of vᵢ."
+        file,
+        "Mean and standard error over the splits, or over those that it says: the objective and the noise variance; and "
+        "one histogram of vᵢ.",
     )
 
 
