@@ -142,8 +142,8 @@ def _picture(inducing: int, m: int, found, folder: Path) -> Picture:
     file = figures.save(figure, folder / f"medium-{inducing}.png")
     return Picture(
         file,
-        "Mean and standard error over the splits, or over those that it says: the objective and the noise variance; and "
-        "one histogram of vᵢ.",
+        "Mean and standard error over the splits, or over those that it says: the objective and the noise variance; "
+        "and one histogram of vᵢ.",
     )
 
 
