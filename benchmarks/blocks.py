@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 import tightgp as tgp
-from tightgp.files import written_whole
-from tightgp.training.problem import Problem
+from tightgp.io.files import atomic_write
+from tightgp.training.objective import Objective
 
 OBJECTIVES = {
     "diagonal": "diagonal",
@@ -44,7 +44,7 @@ def main() -> None:
     data = tgp.Dataset(X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=a.rows))
     kernel = tgp.kernels.SquaredExponential(1.0, np.full(a.inputs, 3.0))
     problems = {
-        name: Problem(*tgp.SGPR(kernel, X[: a.inducing].copy(), 0.1, bound=bound).prepare(data))
+        name: Objective(*tgp.SGPR(kernel, X[: a.inducing].copy(), 0.1, bound=bound).prepare(data))
         for name, bound in OBJECTIVES.items()
     }
     compiling = {name: timed(problem) for name, problem in problems.items()}
@@ -66,14 +66,14 @@ def main() -> None:
     if a.out:
         record = {"machine": machine, "settings": {k: v for k, v in vars(a).items() if k != "out"}}
         record |= {"median_seconds": median, "ratio_to_diagonal": ratios, "seconds": seconds}
-        with written_whole(a.out) as temporary:
+        with atomic_write(a.out) as temporary:
             temporary.write_text(json.dumps(record, indent=1) + "\n")
 
 
-def timed(problem: Problem) -> float:
+def timed(problem: Objective) -> float:
     """Seconds of one evaluation."""
     began = time.perf_counter()
-    jax.block_until_ready(problem.launch(problem.to_vector(problem.start)))
+    jax.block_until_ready(problem.at_vector(problem.to_vector(problem.start)))
     return time.perf_counter() - began
 
 

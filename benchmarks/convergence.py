@@ -24,7 +24,7 @@ from rich.table import Table
 import tightgp as tgp
 from benchmarks.running import machine, one_side
 from tightgp import datasets
-from tightgp.files import written_whole
+from tightgp.io.files import atomic_write
 
 SETS = ("pol", "bike", "elevators", "kin40k", "protein", "keggdirected", "keggundirected")
 SIDES = ("tightgp", "gpflow")
@@ -129,7 +129,7 @@ def main() -> None:
     for sides in found.values():
         for side in SIDES:
             sides[side]["trace"] = [float(f"{value:.9g}") for value in sides[side]["trace"]]
-    with written_whole(a.out) as temporary:
+    with atomic_write(a.out) as temporary:
         temporary.write_text(json.dumps({**about, "settings": settings, "sets": found}, separators=(",", ":")) + "\n")
     console.print(f"Results: {a.out}")
 

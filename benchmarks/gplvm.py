@@ -26,8 +26,8 @@ from rich.table import Table
 import tightgp as tgp
 from benchmarks.running import machine, one_side
 from experiments.oil import readings
-from tightgp.files import written_whole
-from tightgp.training.problem import Problem
+from tightgp.io.files import atomic_write
+from tightgp.training.objective import Objective
 
 Q, INDUCING = 7, (30, 100)
 JITTERS = (1e-6, 1e-4)
@@ -62,17 +62,17 @@ def values(case, settings) -> dict[str, Any]:
 def evaluation(case, settings) -> dict[str, Any]:
     imported = peak_mb()
     model = build(case, settings["jitter"], settings.get("bound", "standard"))
-    problem = Problem(*model.prepare(tgp.Dataset.latent(case["Y"], Q)))
+    problem = Objective(*model.prepare(tgp.Dataset.latent(case["Y"], Q)))
     x = problem.to_vector(problem.start)
 
     def once() -> float:
         began = time.perf_counter()
-        problem.at(x)
+        jax.block_until_ready(problem.at_vector(x))
         return time.perf_counter() - began
 
     first = once()
     seconds = [once() for _ in range(settings["repeats"])]
-    value = problem.at(x).value
+    value = float(problem.at_vector(x).value)
     return {"first": first, "seconds": seconds, "value": value, "peak_mb": peak_mb(), "imported_mb": imported}
 
 
@@ -288,7 +288,7 @@ def main() -> None:
     about = {"when": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "machine": machine()}
     found = {name: about | part for name, part in work(a, console).items()}
     if a.out:
-        with written_whole(a.out) as temporary:
+        with atomic_write(a.out) as temporary:
             temporary.write_text(json.dumps(before | found, indent=1) + "\n")
         console.print(f"Results: {a.out}")
     failed = [row for row in found.get("comparison", {}).get("parity", []) if not agrees(row)]

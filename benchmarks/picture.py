@@ -13,7 +13,7 @@ from benchmarks import summaries
 from benchmarks.rows import COLUMNS, spaced
 from benchmarks.summaries import Record
 from benchmarks.tables import UNITS
-from tightgp.files import written_whole
+from tightgp.io.files import atomic_write
 
 #: Colours that the colour-blind can tell apart; what is ours stands out, and the standard bound is hollow.
 COLOURS = {
@@ -78,7 +78,7 @@ def picture(records: list[Record], path: Path) -> Path:
         "What an evaluation, a step, a fit and a prediction take", x=0.01, ha="left", fontsize=13, weight="bold"
     )
     fig.legend(handles=_legend(records), loc="outside lower left", ncols=6, frameon=False, fontsize=9)
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         fig.savefig(temporary, dpi=150, format="png")
     return path
 

@@ -19,7 +19,7 @@ from rich.table import Table
 
 import tightgp as tgp
 from tightgp import parameters
-from tightgp.training.problem import Evaluation, Problem
+from tightgp.training.objective import Evaluation, Objective
 
 N, M, D = 2000, 128, 3
 KERNELS = (tgp.kernels.SquaredExponential, tgp.kernels.Matern32)
@@ -41,13 +41,15 @@ def main() -> None:
     for kernel, (name, bound) in itertools.product(KERNELS, BOUNDS.items()):
         with console.status(f"{kernel.__name__}, {name}"):
             models = [tgp.SGPR(kernel(1.0, np.ones(D)), Z, 0.1, bound, precision=p) for p in ("full", "mixed")]
-            problems = [Problem(*model.prepare(data)) for model in models]
+            problems = [Objective(*model.prepare(data)) for model in models]
             for length, noise in itertools.product(LENGTHSCALES, NOISES):
                 full, mixed = (at(problem, length, noise) for problem in problems)
-                value = abs(mixed.value - full.value) / (N + abs(full.value))
-                slope = np.linalg.norm(mixed.gradient - full.gradient) / np.linalg.norm(full.gradient)
+                value = float(abs(mixed.value - full.value) / (N + abs(full.value)))
+                slope = float(np.linalg.norm(mixed.gradient - full.gradient) / np.linalg.norm(full.gradient))
                 case = {"kernel": kernel.__name__, "bound": name, "lengthscale": length, "noise": noise}
-                found.append({**case, "value": value, "gradient": slope, "finite": [full.finite, mixed.finite]})
+                found.append(
+                    {**case, "value": value, "gradient": slope, "finite": [bool(full.finite), bool(mixed.finite)]}
+                )
     show(found, console)
     if a.out:
         settings = {"N": N, "M": M, "D": D, "seed": 0}
@@ -55,11 +57,11 @@ def main() -> None:
         console.print(f"Results: {a.out}")
 
 
-def at(problem: Problem, lengthscale: float, noise: float) -> Evaluation:
+def at(problem: Objective, lengthscale: float, noise: float) -> Evaluation:
     """The objective at these hyperparameters."""
     values = {"kernel.lengthscale": np.full(D, lengthscale), "noise_variance": noise}
     model = tgp.assign(problem.model(problem.start), values)
-    return problem.at(problem.to_vector(eqx.filter(model, parameters.trainable(model))))
+    return problem.at_vector(problem.to_vector(eqx.filter(model, parameters.trainable(model))))
 
 
 def show(found: list[dict], console: Console) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks.rows import COLUMNS, Case
-from tightgp.files import written_whole
+from tightgp.io.files import atomic_write
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -146,5 +146,5 @@ class Suite:
 
     def _save(self) -> None:
         if self._out is not None:
-            with written_whole(self._out) as temporary:
+            with atomic_write(self._out) as temporary:
                 temporary.write_text(json.dumps(self.record, indent=1, ensure_ascii=False) + "\n")

@@ -13,7 +13,7 @@ from jax.flatten_util import ravel_pytree
 
 import tightgp as tgp
 from experiments.reproduction import rows
-from tightgp import parameters, partition
+from tightgp import parameters
 
 INDUCING, BATCH, BLOCK, EPOCHS, DRAWS = 128, 1024, 64, 10, 60
 
@@ -38,7 +38,7 @@ def main() -> None:
         return float(np.var(np.stack(found), axis=0).sum())
 
     rng = np.random.default_rng(0)
-    near = partition.order(data.X, tgp.Block(BLOCK), np.ones(data.num_inputs))
+    near = tgp.Block(BLOCK).partition.order(data.X, np.ones(data.num_inputs))
     blocks = near[: len(near) // BLOCK * BLOCK].reshape(-1, BLOCK)
     alone = variance(lambda: rng.permutation(data.num_data)[:BATCH])
     together = variance(lambda: blocks[rng.permutation(len(blocks))[: BATCH // BLOCK]].ravel())

@@ -19,7 +19,7 @@ from rich.table import Table
 
 import tightgp as tgp
 from tightgp import datasets
-from tightgp.files import written_whole
+from tightgp.io.files import atomic_write
 
 MODELS = ("SVGP", "DeepGP")
 BOUNDS = ("standard", "diagonal")
@@ -97,7 +97,7 @@ def report(a, rows: list[dict], console: Console) -> None:
     if a.out:
         settings = {k: v for k, v in vars(a).items() if k != "out"}
         machine = f"{jax.devices()[0].device_kind}, JAX {jax.__version__}, Python {platform.python_version()}"
-        with written_whole(a.out) as temporary:
+        with atomic_write(a.out) as temporary:
             temporary.write_text(
                 json.dumps({"machine": machine, "settings": settings, "results": rows}, indent=1) + "\n"
             )

@@ -6,9 +6,10 @@ from typing import Any
 import jax
 import numpy as np
 from scipy import stats
+from sklearn.metrics import root_mean_squared_error
 
 import tightgp as tgp
-from tightgp import scores
+from tightgp.app import scores
 
 LEVELS = (50, 90, 95)
 #: Seconds that a prediction may take and be repeated.
@@ -40,7 +41,7 @@ def prediction(post: tgp.Posterior, test, neighbours: int | None) -> dict[str, A
     return {
         "neighbours": neighbours,
         "log_density": float(np.mean(stats.norm.logpdf(test.y, mean, sd))),
-        "rmse": scores.rmse(test.y, mean),
+        "rmse": root_mean_squared_error(test.y, mean),
         "coverage": {str(level): scores.coverage(test.y, mean - h, mean + h) for level, h in half.items()},
         "width": {str(level): float(2 * np.mean(h)) for level, h in half.items()},
         "first_seconds": seconds[0],

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 import tightgp as tgp
-from tightgp.training.problem import Problem
+from tightgp.training.objective import Objective
 
 #: Inducing points are chosen among so many rows.
 CANDIDATES = 100_000
@@ -103,12 +103,12 @@ def evaluation(model, data: tgp.Dataset, part: int, console: Console) -> dict[st
     """Value and gradient on the first rows: time, and most memory held."""
     n = data.num_data // part
     with console.status(f"{n:,} rows"):
-        problem = Problem(*model.prepare(tgp.Dataset(data.X[:n], data.y[:n])))
+        problem = Objective(*model.prepare(tgp.Dataset(data.X[:n], data.y[:n])))
         start = problem.to_vector(problem.start)
-        problem.at(start)
+        jax.block_until_ready(problem.at_vector(start))
         with Held() as held:
             began = time.perf_counter()
-            problem.at(start)
+            jax.block_until_ready(problem.at_vector(start))
             seconds = time.perf_counter() - began
     return {"rows": n, "data_mb": 8 * n * (data.num_inputs + 1) / 2**20, "seconds": seconds, **held.found()}
 

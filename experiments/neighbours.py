@@ -27,7 +27,7 @@ import tightgp as tgp
 from experiments import neighbours_report
 from experiments.held_out import FAILURES, prediction, told
 from tightgp import datasets
-from tightgp.training.problem import Problem
+from tightgp.training.objective import Objective
 
 SETS = ["pol", "bike", "elevators", "kin40k", "protein", "keggdirected", "keggundirected", "houseelectric"]
 BOUNDS = ["standard", "diagonal", "block:32", "block:64", "block:256", "pep:0.5:64", "pep:1:64"]
@@ -73,7 +73,7 @@ def main() -> None:
         raise SystemExit(str(wrong)) from None
 
 
-def structure(bound: str) -> str | tgp.Conditional:
+def structure(bound: str) -> str | tgp.Structure:
     """What a bound's name on the command line stands for."""
     bound = bound.partition("@")[0]
     name, *numbers = bound.split(":")
@@ -152,13 +152,13 @@ def training(a: argparse.Namespace, bound: str, train, test, Z) -> dict[str, Any
     model: Any = tgp.ExactGP(kernel, 0.1) if bound == "exact" else tgp.SGPR(kernel, Z, 0.1, bound=structure(bound))
     # Evaluated once before: what is compiled here need not be in training, and so the two are timed apart.
     began = time.perf_counter()
-    problem = Problem(*model.prepare(train))
-    problem.at(problem.to_vector(problem.start))
+    problem = Objective(*model.prepare(train))
+    jax.block_until_ready(problem.at_vector(problem.to_vector(problem.start)))
     first = time.perf_counter() - began
     del problem
     refresh = int(bound.partition("@")[2] or 0)
     result = tgp.fit(model, train, "lbfgs", steps=a.steps, tolerance=a.tolerance, refresh=refresh)
-    if result.message == "interrupted":
+    if result.interrupted:
         raise KeyboardInterrupt
     post = result.model.posterior(train)
     ways = [None] if bound == "exact" else [None, *a.neighbours]

@@ -9,8 +9,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from tightgp.comparison import COLOURS
-from tightgp.files import written_whole
+from tightgp.app.comparison import COLOURS
+from tightgp.io.files import atomic_write
 
 #: The steps of the picture: bound, neighbours in prediction, label, colour.
 STEPS = (
@@ -197,7 +197,7 @@ def picture(found: list[Group], path: Path) -> Path:
         fontsize=9,
         color="#555555",
     )
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         fig.savefig(temporary, dpi=150, format="png")
     return path
 

@@ -24,9 +24,9 @@ from rich.table import Table
 
 import tightgp as tgp
 from tightgp import datasets
-from tightgp.comparison import COLOURS
-from tightgp.components import principal
-from tightgp.files import written_whole
+from tightgp.app.comparison import COLOURS
+from tightgp.io.files import atomic_write
+from tightgp.numerics.components import principal
 
 Q = 7
 BOUNDS = ("standard", "spherical", "diagonal")
@@ -182,7 +182,7 @@ def figure(Y, labels, found: list[Trained], inducing: int, path: Path) -> None:
     axes[3].legend(frameon=False)
     tidy(axes[3], f"Relevance, 1 / lengthscale (M = {inducing})")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         fig.savefig(temporary, dpi=150, format="png")
 
 
@@ -226,7 +226,7 @@ def main() -> None:
         show(accounts, m, console)
         settings = {"rows": len(Y), "steps": a.steps, "seeds": a.seeds, "on": ON}
         record |= {"components": errors(components(Y), labels), f"M = {m}": {"settings": settings, "fits": accounts}}
-        with written_whole(path) as temporary:
+        with atomic_write(path) as temporary:
             temporary.write_text(json.dumps(record, indent=1) + "\n")
         figure(Y, labels, found, m, a.out / "oil.png")
     console.print(f"Figure and numbers: {a.out}/oil.png, oil.json")

@@ -1,4 +1,4 @@
-"""What `test_layout` compares between one device and several: ``python devices.py`` prints it as JSON."""
+"""What `test_placement` compares between one device and several: ``python devices.py`` prints it as JSON."""
 
 import json
 import sys
@@ -28,13 +28,13 @@ def model(X, bound):
 
 def gradient(model, data) -> np.ndarray:
     """The objective's derivatives in every parameter, Z's too."""
-    made, laid = model.prepare(data)
-    return np.asarray(ravel_pytree(distributed.at_home(_gradient(made, laid)))[0])
+    made, rows = model.prepare(data)
+    return np.asarray(ravel_pytree(distributed.to_one_device(_gradient(made, rows)))[0])
 
 
 @eqx.filter_jit
-def _gradient(made, laid):
-    return eqx.filter_grad(lambda one: one.objective(laid)[0])(made)
+def _gradient(made, rows):
+    return eqx.filter_grad(lambda one: one.objective(rows)[0])(made)
 
 
 def values(data, X_new):
@@ -50,8 +50,44 @@ def values(data, X_new):
             "var": np.asarray(var).tolist(),
             "upper": float(one.upper_bound(data)),
         }
+    found |= {name: explicit(one, *rest) for name, (one, *rest) in explicit_models().items()}
     one, uncertain = model(data.X, "diagonal"), tgp.Dataset(data.X, data.y, input_variance=[0.0, 0.1])
     found["uncertain"] = {"elbo": float(one.elbo(uncertain)), "gradient": gradient(one, uncertain).tolist()}
+    return found
+
+
+def explicit_models():
+    """Models with an explicit q(u), and data of theirs."""
+    X, y = rows()
+    kernel, counts = tgp.kernels.Matern32(1.3, [0.8, 1.7]), np.floor(np.exp(y + 1))
+    latent = tgp.GPLVM(tgp.SGPR(tgp.kernels.SquaredExponential(1.0, 1.0), X[:9].copy(), 0.1), X)
+    two_outputs = tgp.SVGP(tgp.kernels.SquaredExponential(), tgp.likelihoods.Gaussian(0.1), X[:9].copy(), num_latents=2)
+    few = tgp.GPLVM(two_outputs, X)
+    unknown = tgp.Dataset.latent(np.column_stack([y, X[:, 0] * y]), 2)
+    return {
+        "svgp": (tgp.SVGP(kernel, tgp.likelihoods.Poisson(), X[:60:12].copy()), tgp.Dataset(X, counts)),
+        "svgp in blocks": (
+            tgp.SVGP(kernel, tgp.likelihoods.Gaussian(0.1), X[:60:12].copy(), tgp.Block(8)),
+            tgp.Dataset(X, y),
+        ),
+        "gplvm": (latent, unknown),
+        "gplvm with q(u)": (few, unknown),
+    }
+
+
+def explicit(one, data):
+    return {"elbo": float(one.elbo(data)), "gradient": gradient(one, data).tolist()}
+
+
+def trained_on_minibatches():
+    """Batches are drawn differently on several devices, so only where training leads can be compared."""
+    found = {}
+    for name, (one, data) in explicit_models().items():
+        if name != "gplvm":
+            how = {"batch_size": 32, "epochs": 30, "learning_rate": 0.02, "progress": False}
+            streamed, resident = (tgp.fit(one, data, stream=stream, **how) for stream in (True, False))
+            found[name] = [float(result.model.elbo(data)) for result in (resident, streamed)]
+            found[name].append(float(one.elbo(data)))
     return found
 
 
@@ -69,4 +105,5 @@ if __name__ == "__main__":
     X, y = rows()
     data, X_new = tgp.Dataset(X, y), X[:5] + 0.1
     found = {"devices": jax.device_count(), "values": values(data, X_new), "trained": trained(data, X_new)}
+    found["minibatches"] = trained_on_minibatches()
     json.dump(found, sys.stdout)

@@ -1,4 +1,4 @@
-"""Real processes that train together on this machine: started, waited for, and never left behind."""
+"""Run Python processes side by side on this machine, and wait for all of them."""
 
 import os
 import socket
@@ -8,36 +8,44 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-SECONDS = 180
-#: Where a folder is named for compiled programs, all go there.
-KEPT = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "0"}
+TIMEOUT_SECONDS = 180
+#: If JAX has a folder for compiled programs, store all of them there.
+CACHE_ALL = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "0"}
 
 
-class Ended:
-    """What a process left: its exit code, and what it said on either stream."""
+class Completed:
+    """The exit code and the output of a process."""
 
     def __init__(self, process, out, err):
         self.code, self.out, self.err = process.returncode, out, err
 
 
 def environment(**more) -> dict[str, str]:
-    """This process's environment without what pytest or a user's JAX put there."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "JAX_", "XLA_", "TIGHTGP_", "SLURM"))}
-    path = os.pathsep.join([str(ROOT / "src"), str(ROOT), kept.get("PYTHONPATH", "")])
-    own = {"PYTHONPATH": path, "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    # Arrays are small: compiling takes most of the time.
-    return {**kept, **own, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1", **KEPT, **{k: str(v) for k, v in more.items()}}
+    """The environment of this process without the variables of pytest and JAX, with ``more`` added."""
+    inherited = {
+        k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "JAX_", "XLA_", "TIGHTGP_", "SLURM"))
+    }
+    path = os.pathsep.join([str(ROOT / "src"), str(ROOT), inherited.get("PYTHONPATH", "")])
+    added = {"PYTHONPATH": path, "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    # Arrays are small, so that compilation takes most of the time.
+    return {
+        **inherited,
+        **added,
+        "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+        **CACHE_ALL,
+        **{k: str(v) for k, v in more.items()},
+    }
 
 
 def port() -> int:
-    """A port that is free now."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    """A free port."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return server.getsockname()[1]
 
 
-def run(commands: list[list], **more) -> list[Ended]:
-    """Run Python with each of these arguments, all at once, and wait for all of them."""
+def run(commands: list[list], **more) -> list[Completed]:
+    """Run Python with each of these lists of arguments at the same time; ``more`` are environment variables."""
     started = [
         subprocess.Popen(
             [sys.executable, *map(str, command)],
@@ -48,11 +56,11 @@ def run(commands: list[list], **more) -> list[Ended]:
         )
         for command in commands
     ]
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     try:
-        return [Ended(one, *one.communicate(timeout=max(1, deadline - time.monotonic()))) for one in started]
+        return [Completed(p, *p.communicate(timeout=max(1, deadline - time.monotonic()))) for p in started]
     finally:
-        for one in started:
-            if one.poll() is None:
-                one.kill()
-                one.communicate()
+        for process in started:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()

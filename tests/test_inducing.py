@@ -1,3 +1,5 @@
+"""Inducing inputs: seeds, distinct rows, and references for each way to choose them."""
+
 import warnings
 
 import jax.numpy as jnp
@@ -29,7 +31,7 @@ def residual_trace(kernel, X, Z):
 
 
 def greedy(K, m):
-    """Largest prior variance given those chosen, each time from the whole matrix."""
+    """The largest prior variance given those chosen, each time from the full matrix."""
     chosen = []
     for _ in range(m):
         S = K[:, chosen]
@@ -38,41 +40,40 @@ def greedy(K, m):
 
 
 @each
-def test_seeds(choose):
-    first, again, other = choose(X, M, seed=3), choose(X, M, seed=3), choose(X, M, seed=4)
+def test_same_seed_gives_the_same_points(choose):
+    first, second, other = choose(X, M, seed=3), choose(X, M, seed=3), choose(X, M, seed=4)
     assert first.shape == (M, 2)
     assert len(np.unique(first, axis=0)) == M
-    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(first, second)
     assert not np.array_equal(first, other)
 
 
 @each
-def test_arrays_of_jax(choose):
+def test_jax_arrays(choose):
     np.testing.assert_allclose(choose(jnp.asarray(X), M), choose(X, M), rtol=1e-12)
 
 
 @each
-def test_X_is_left_alone(choose):
+def test_X_is_not_changed(choose):
     before = X.copy()
     choose(X, M)[:] = 0
     np.testing.assert_array_equal(X, before)
 
 
 @each
-def test_numpy_counts(choose):
+def test_num_inducing_may_be_a_numpy_integer(choose):
     np.testing.assert_array_equal(choose(X, np.int64(M)), choose(X, M))
 
 
 @each
-def test_whole_numbers(choose):
-    """Inputs that are whole numbers do not make the points so."""
-    whole = np.arange(10).reshape(5, 2)
-    Z = choose(whole.tolist(), 2)
+def test_integer_inputs_give_floating_points(choose):
+    integers = np.arange(10).reshape(5, 2)
+    Z = choose(integers.tolist(), 2)
     assert Z.dtype == np.float64
-    np.testing.assert_allclose(Z, choose(whole.astype(float), 2), rtol=1e-12)
+    np.testing.assert_allclose(Z, choose(integers.astype(float), 2), rtol=1e-12)
 
 
-def test_subset_are_rows():
+def test_subset_has_rows_of_X():
     assert all(is_row(inducing.subset(X, M), X))
 
 
@@ -80,7 +81,7 @@ def test_subset_of_all_rows_is_a_permutation():
     np.testing.assert_array_equal(np.sort(inducing.subset(X, 40), axis=0), np.sort(X, axis=0))
 
 
-def test_subset_looks_past_equal_rows():
+def test_subset_skips_equal_rows():
     crowded = np.concatenate([np.zeros((200, 2)), X[:5]])
     Z = inducing.subset(crowded, 6)
     np.testing.assert_array_equal(np.unique(Z, axis=0), np.unique(crowded, axis=0))
@@ -116,14 +117,13 @@ def test_greedy_against_dense(kernel):
     np.testing.assert_array_equal(inducing.greedy_variance(X, M, kernel), expected)
 
 
-def test_greedy_sees_lengthscales():
+def test_greedy_depends_on_lengthscales():
     first, second = (inducing.greedy_variance(X, M, K.SquaredExponential(1.0, s)) for s in ([0.1, 9.0], [9.0, 0.1]))
     assert np.ptp(first[:, 0]) > np.ptp(second[:, 0])
     assert np.ptp(first[:, 1]) < np.ptp(second[:, 1])
 
 
-def test_greedy_among_candidates():
-    """Of 20 candidates the points are those that greedy selection picks among all of these."""
+def test_greedy_chooses_among_the_candidates():
     Z = inducing.greedy_variance(X, 20, K.Matern12(), seed=3, max_candidates=20)
     assert all(is_row(Z, X))
     candidates = X[[i for i in range(40) if is_row(X[i : i + 1], Z)[0]]]
@@ -131,18 +131,18 @@ def test_greedy_among_candidates():
     np.testing.assert_array_equal(some, candidates[greedy(np.asarray(K.Matern12()(candidates)), M)])
 
 
-def test_greedy_candidates_are_no_fewer_than_the_points():
+def test_greedy_has_at_least_as_many_candidates_as_points():
     assert inducing.greedy_variance(X, M, KERNEL, max_candidates=2).shape == (M, 2)
 
 
 @pytest.mark.parametrize("limit", [None, 40, 1000])
-def test_greedy_considers_all_rows_where_it_may(limit):
-    got = inducing.greedy_variance(X, M, KERNEL, seed=9, max_candidates=limit)
-    np.testing.assert_array_equal(got, inducing.greedy_variance(X, M, KERNEL, seed=0))
+def test_greedy_considers_all_rows_up_to_max_candidates(limit):
+    Z = inducing.greedy_variance(X, M, KERNEL, seed=9, max_candidates=limit)
+    np.testing.assert_array_equal(Z, inducing.greedy_variance(X, M, KERNEL, seed=0))
 
 
 def test_greedy_covers_clusters():
-    """One big cluster and three small ones, some of which a random subset mostly misses."""
+    """One big cluster and three small ones, of which a random subset usually misses some."""
     corners = np.array([[0.0, 0.0]] * 28 + [[6.0, 0.0]] * 4 + [[0.0, 6.0]] * 4 + [[6.0, 6.0]] * 4)
     data, kernel = corners + 0.1 * X, K.SquaredExponential()
     ours = residual_trace(kernel, data, inducing.greedy_variance(data, M, kernel))
@@ -158,7 +158,7 @@ def test_float32(choose):
     assert Z.shape == (M, 2)
 
 
-def test_float32_greedy_with_a_kernel_of_float32():
+def test_greedy_with_a_float32_kernel():
     Z = inducing.greedy_variance(X.astype(np.float32), M, parameters.cast(KERNEL, jnp.float32))
     np.testing.assert_array_equal(Z, inducing.greedy_variance(X, M, KERNEL).astype(np.float32))
 
@@ -182,7 +182,7 @@ def test_fewer_distinct_rows_than_points(choose):
 
 
 @each
-def test_no_warning_where_rows_suffice(choose):
+def test_no_warning_if_there_are_enough_distinct_rows(choose):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(choose(np.tile(X[:20], (2, 1)), M)) == M
@@ -208,6 +208,6 @@ def test_bad_arguments(choose, X, count, message):
         choose(X, count)
 
 
-def test_points_fit_a_model():
+def test_points_can_be_passed_to_a_model():
     model = tgp.SGPR(KERNEL, inducing.kmeans(X, M))
     assert model.Z.shape == (M, 2)

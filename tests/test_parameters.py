@@ -11,7 +11,7 @@ import tightgp as tgp
 from tightgp import kernels as K
 from tightgp import parameters, priors
 
-many = settings(max_examples=80, deadline=None, derandomize=True)
+many_examples = settings(max_examples=80, deadline=None, derandomize=True)
 exponents = st.lists(st.floats(-10, 10), min_size=1, max_size=2)
 floors = st.sampled_from([0.0, 1e-6, 0.1])
 NAMES = [
@@ -48,7 +48,7 @@ def frozen(module):
 # Transforms
 
 
-@many
+@many_examples
 @given(exponents, floors, st.booleans())
 def test_positive_round_trip(exponents, floor, squared):
     value = floor + 10.0 ** np.array(exponents)
@@ -56,28 +56,28 @@ def test_positive_round_trip(exponents, floor, squared):
     np.testing.assert_allclose(got, value, rtol=1e-12)
 
 
-@many
+@many_examples
 @given(st.lists(st.floats(-60, 60), min_size=1, max_size=2), st.booleans())
-def test_raw_round_trip(raw, squared):
+def test_unconstrained_round_trip(raw, squared):
     transform = parameters.Positive(0.0, squared)
     got = transform.inverse(transform.forward(jnp.asarray(raw)))
     np.testing.assert_allclose(got, raw, rtol=1e-9, atol=1e-9)
 
 
-@many
+@many_examples
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=2))
 def test_real_round_trip(value):
     np.testing.assert_array_equal(parameters.real(value).value, value)
 
 
 @pytest.mark.parametrize(("squared", "expected"), [(False, np.log1p(np.e)), (True, np.log1p(np.e) ** 2)])
-def test_positive_is_a_softplus_above_the_floor(squared, expected):
+def test_positive_is_softplus_plus_floor(squared, expected):
     got = parameters.Positive(0.25, squared).forward(jnp.asarray(1.0))
     assert float(got) == pytest.approx(0.25 + expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("squared", [False, True])
-def test_single_precision_round_trip(squared):
+def test_float32_round_trip(squared):
     value = np.array([1e-5, 0.3, 7.0, 1e5], np.float32)
     parameter = parameters.positive(value, floor=1e-6, squared=squared)
     assert parameter.value.dtype == jnp.float32
@@ -85,7 +85,7 @@ def test_single_precision_round_trip(squared):
 
 
 @pytest.mark.parametrize("raw", [-1e3, -1e8])
-def test_floors_hold_as_raw_goes_to_minus_infinity(model, raw):
+def test_values_stay_at_their_floors_for_very_negative_arrays(model, raw):
     low = eqx.tree_at(
         lambda m: (m._noise_variance.raw, m.kernel._lengthscale.raw, m.kernel._variance.raw),
         model,
@@ -98,11 +98,11 @@ def test_floors_hold_as_raw_goes_to_minus_infinity(model, raw):
     assert float(slope) == 0.0
 
 
-def test_a_parameter_passes_through():
-    ours = parameters.positive(0.5, floor=0.1, frozen=True, prior=priors.Gamma(2.0, 1.0))
-    kernel = K.SquaredExponential(ours)
-    assert kernel._variance is ours
-    assert parameters.real(ours) is ours
+def test_existing_parameters_pass_through():
+    parameter = parameters.positive(0.5, floor=0.1, frozen=True, prior=priors.Gamma(2.0, 1.0))
+    kernel = K.SquaredExponential(parameter)
+    assert tgp.named_parameters(kernel)["variance"] is parameter
+    assert parameters.real(parameter) is parameter
     assert frozen(kernel) == {"variance"}
 
 
@@ -119,15 +119,15 @@ def test_a_parameter_passes_through():
         (lambda: parameters.real({}, name="level"), "level must be an array of numbers"),
     ],
 )
-def test_bad_values(make, message):
+def test_invalid_values_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 
 
-# Reading and naming
+# Values and names
 
 
-def test_reading_gives_what_was_passed():
+def test_attributes_are_the_values_passed():
     kernel = K.RationalQuadratic(1.3, [0.5, 2.0], 0.7)
     assert float(kernel.variance) == pytest.approx(1.3, rel=1e-12)
     np.testing.assert_allclose(kernel.lengthscale, [0.5, 2.0], rtol=1e-12)
@@ -140,7 +140,7 @@ def test_reading_gives_what_was_passed():
         assert float(cls(1e4).variance) == pytest.approx(1e4, rel=1e-12)
 
 
-def test_reading_a_model(model):
+def test_attributes_of_a_model(model):
     np.testing.assert_array_equal(model.Z, np.arange(8.0).reshape(4, 2))
     assert float(model.noise_variance) == pytest.approx(0.1, rel=1e-12)
 
@@ -163,29 +163,29 @@ def test_known_noise_has_no_parameter():
     assert float(model.noise_variance) == 0.0
 
 
-# Changing by name
+# Changes by name
 
 
 def test_freeze_and_unfreeze(model):
-    held = tgp.freeze(model, "Z", "kernel.variance")
-    assert frozen(held) == {"Z", "kernel.variance"}
+    partly_frozen = tgp.freeze(model, "Z", "kernel.variance")
+    assert frozen(partly_frozen) == {"Z", "kernel.variance"}
     assert frozen(model) == set()
-    assert frozen(tgp.unfreeze(held, "Z")) == {"kernel.variance"}
+    assert frozen(tgp.unfreeze(partly_frozen, "Z")) == {"kernel.variance"}
     for name, value in values(model).items():
-        np.testing.assert_array_equal(values(held)[name], value)
+        np.testing.assert_array_equal(values(partly_frozen)[name], value)
 
 
 def test_wildcards(composite):
     assert frozen(tgp.freeze(composite, "kernel.*")) == {n for n in NAMES if n.startswith("kernel")}
     assert frozen(tgp.freeze(composite, "*variance")) == {n for n in NAMES if n.endswith("variance")}
-    held = tgp.freeze(composite, "*")
-    assert frozen(held) == set(NAMES)
-    assert frozen(tgp.unfreeze(held, "kernel.*", "mean.*")) == {"Z", "noise_variance"}
+    partly_frozen = tgp.freeze(composite, "*")
+    assert frozen(partly_frozen) == set(NAMES)
+    assert frozen(tgp.unfreeze(partly_frozen, "kernel.*", "mean.*")) == {"Z", "noise_variance"}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_name_names_its_own_parameter(composite, name):
-    """Names of parts hold brackets, which are no wildcards."""
+def test_every_name_selects_one_parameter(composite, name):
+    """The brackets in names of parts are not wildcards."""
     assert frozen(tgp.freeze(composite, name)) == {name}
     before, after = values(composite), values(tgp.assign(composite, {name: 3.0}))
     for other in NAMES:
@@ -193,8 +193,8 @@ def test_every_name_names_its_own_parameter(composite, name):
 
 
 def test_wildcards_within_a_part(composite):
-    held = tgp.freeze(composite, "kernel.parts[0].*")
-    assert frozen(held) == {"kernel.parts[0].variance", "kernel.parts[0].lengthscale"}
+    partly_frozen = tgp.freeze(composite, "kernel.parts[0].*")
+    assert frozen(partly_frozen) == {"kernel.parts[0].variance", "kernel.parts[0].lengthscale"}
 
 
 def test_assign(model):
@@ -206,18 +206,18 @@ def test_assign(model):
     assert float(model.noise_variance) == pytest.approx(0.1, rel=1e-12)
 
 
-def test_assign_one_number_to_many(model):
+def test_assign_one_number_to_an_array(model):
     changed = tgp.assign(model, {"kernel.*": 4.0})
     np.testing.assert_allclose(changed.kernel.lengthscale, [4.0, 4.0], rtol=1e-12)
     assert float(changed.kernel.variance) == pytest.approx(4.0, rel=1e-12)
 
 
-def test_assign_keeps_all_but_the_value(model):
+def test_assign_changes_only_the_value(model):
     single = tgp.SGPR(K.Linear(), np.ones((4, 2), np.float32), 0.1)
     assert tgp.assign(single, {"noise_variance": 0.5}).noise_variance.dtype == jnp.float32
     prior = priors.Gamma(2.0, 1.0)
-    held = tgp.freeze(tgp.with_priors(model, {"noise_variance": prior}), "noise_variance")
-    parameter = tgp.named_parameters(tgp.assign(held, {"noise_variance": 0.5}))["noise_variance"]
+    partly_frozen = tgp.freeze(tgp.with_priors(model, {"noise_variance": prior}), "noise_variance")
+    parameter = tgp.named_parameters(tgp.assign(partly_frozen, {"noise_variance": 0.5}))["noise_variance"]
     assert parameter.frozen
     assert parameter.prior == prior
     assert parameter.transform == parameters.Positive(parameters.FLOOR, squared=True)
@@ -236,7 +236,7 @@ def test_assign_keeps_all_but_the_value(model):
         ("Z", "here", "Z must be an array of numbers"),
     ],
 )
-def test_bad_assignments(model, name, value, message):
+def test_invalid_assignments_are_refused(model, name, value, message):
     with pytest.raises(ValueError, match=message):
         tgp.assign(model, {name: value})
 
@@ -253,7 +253,7 @@ def test_bad_assignments(model, name, value, message):
     ids=["freeze", "second", "unfreeze", "assign", "with_priors"],
 )
 @pytest.mark.parametrize("name", ["kernel.varience", "kernel", "likelihood.*"])
-def test_unknown_names(model, change, name):
+def test_unknown_names_are_refused(model, change, name):
     with pytest.raises(ValueError, match="no parameter is called") as error:
         change(model, name)
     assert repr(name) in str(error.value)
@@ -265,21 +265,20 @@ def test_unknown_names(model, change, name):
 
 
 def test_trainable(model):
-    held = tgp.freeze(model, "kernel.variance", "Z")
-    marks = parameters.trainable(held)
-    assert jax.tree.structure(marks) == jax.tree.structure(held)
-    assert marks.kernel._variance.raw is False
-    assert marks.kernel._lengthscale.raw is True
-    assert marks._Z.raw is False
-    assert marks._noise_variance.raw is True
+    partly_frozen = tgp.freeze(model, "kernel.variance", "Z")
+    marks = parameters.trainable(partly_frozen)
+    assert jax.tree.structure(marks) == jax.tree.structure(partly_frozen)
+    marked = {name for name, p in tgp.named_parameters(marks).items() if p.raw}
+    assert marked == {"kernel.lengthscale", "noise_variance"}
 
 
-def test_trainable_splits_a_model(model):
-    held = tgp.freeze(model, "kernel.*")
-    moving, fixed = eqx.partition(held, parameters.trainable(held))
-    assert moving.kernel._lengthscale.raw is None
-    assert fixed._Z.raw is None
-    np.testing.assert_array_equal(moving._Z.raw, model.Z)
+def test_trainable_partitions_a_model(model):
+    partly_frozen = tgp.freeze(model, "kernel.*")
+    moving, fixed = eqx.partition(partly_frozen, parameters.trainable(partly_frozen))
+    moving_parameters, fixed_parameters = tgp.named_parameters(moving), tgp.named_parameters(fixed)
+    assert moving_parameters["kernel.lengthscale"].raw is None
+    assert fixed_parameters["Z"].raw is None
+    np.testing.assert_array_equal(moving_parameters["Z"].raw, model.Z)
     back = eqx.combine(moving, fixed)
     for name, value in values(model).items():
         np.testing.assert_array_equal(values(back)[name], value)
@@ -290,7 +289,7 @@ def test_only_parameters_are_trained():
     assert parameters.trainable(module)[1] is False
 
 
-def test_perturbed(model):
+def test_perturbed_changes_the_trained_positive_parameters(model):
     model = tgp.freeze(model, "kernel.variance")
     first, again, other = (values(parameters.perturbed(model, jax.random.key(i))) for i in (1, 1, 2))
     for name in ("kernel.lengthscale", "noise_variance"):
@@ -301,7 +300,7 @@ def test_perturbed(model):
         np.testing.assert_array_equal(first[name], values(model)[name])
 
 
-def test_perturbed_draws_for_each_entry(composite):
+def test_perturbed_draws_independently_for_each_entry(composite):
     changed, before = values(parameters.perturbed(composite, jax.random.key(0))), values(composite)
     ratios = [changed[name] / before[name] for name in NAMES if name not in ("Z", "mean.level")]
     flat = np.concatenate([np.ravel(r) for r in ratios])
@@ -348,8 +347,8 @@ def test_log_prior_without_priors(model):
 
 def test_with_priors(model):
     prior = priors.Gamma(2.0, 3.0)
-    held = tgp.freeze(model, "kernel.variance")
-    given_priors = tgp.with_priors(held, {"kernel.*": prior})
+    partly_frozen = tgp.freeze(model, "kernel.variance")
+    given_priors = tgp.with_priors(partly_frozen, {"kernel.*": prior})
     found = {name: p.prior for name, p in tgp.named_parameters(given_priors).items()}
     assert found == {"kernel.variance": prior, "kernel.lengthscale": prior, "Z": None, "noise_variance": None}
     assert frozen(given_priors) == {"kernel.variance"}
@@ -360,7 +359,7 @@ def test_with_priors(model):
 
 
 @pytest.mark.parametrize("bad", [1.0, "Gamma", priors.Gamma], ids=["number", "text", "class"])
-def test_bad_prior(model, bad):
+def test_other_values_than_priors_are_refused(model, bad):
     with pytest.raises(ValueError, match="prior of 'noise_variance' must be one of tightgp"):
         tgp.with_priors(model, {"noise_variance": bad})
 
@@ -388,7 +387,7 @@ def test_table_columns_are_aligned(composite):
     assert all(row[start:] == "yes" for row in rows)
 
 
-def test_trees_like_a_model_can_be_printed(model):
+def test_repr_of_trees_without_values(model):
     model = tgp.freeze(model, "Z")
     moving, _ = eqx.partition(model, parameters.trainable(model))
     for tree in (parameters.trainable(model), moving, jax.eval_shape(lambda: model)):

@@ -21,11 +21,11 @@ X = np.array([1e-3, 0.2, 1.0, 3.7, 40.0])
     ],
     ids=lambda value: repr(value) if isinstance(value, priors.Prior) else "",
 )
-def test_density(prior, reference):
+def test_density_matches_scipy(prior, reference):
     np.testing.assert_allclose(prior.log_density(jnp.asarray(X)), reference.logpdf(X), rtol=1e-10)
 
 
-def test_normal_of_negative_numbers():
+def test_normal_density_of_negative_numbers():
     got = priors.Normal(1.0, 0.5).log_density(jnp.asarray(-X))
     np.testing.assert_allclose(got, scipy.stats.norm(1.0, 0.5).logpdf(-X), rtol=1e-12)
 
@@ -35,13 +35,13 @@ def test_normal_of_negative_numbers():
     [(priors.Normal(0.8, 0.3), 0.8), (priors.LogNormal(0.5, 0.6), np.exp(0.5 - 0.36)), (priors.Gamma(3.0, 2.0), 1.0)],
     ids=repr,
 )
-def test_slope_vanishes_at_the_mode(prior, mode):
+def test_gradient_is_zero_at_the_mode(prior, mode):
     slope = jax.grad(lambda x: jnp.sum(prior.log_density(x)))
     np.testing.assert_allclose(slope(jnp.asarray(mode)), 0.0, atol=1e-10)
     assert float(slope(jnp.asarray(0.5 * mode))) > 0
 
 
-def test_shape_and_dtype_are_kept():
+def test_densities_have_the_shape_and_dtype_of_the_value():
     value = jnp.ones((2, 3), jnp.float32)
     for prior in (priors.Normal(), priors.LogNormal(), priors.Gamma(2.0, 1.0)):
         density = prior.log_density(value)
@@ -49,8 +49,8 @@ def test_shape_and_dtype_are_kept():
         assert density.dtype == jnp.float32
 
 
-def test_equal_priors_are_equal():
-    """They are static in a model: equal ones must not make jit compile again."""
+def test_priors_compare_by_value():
+    """Priors are static in a model: equal ones must not cause another compilation."""
     assert priors.Gamma(2.0, 1.0) == priors.Gamma(2.0, 1.0)
     assert hash(priors.Gamma(2.0, 1.0)) == hash(priors.Gamma(2.0, 1.0))
     assert priors.Gamma(2.0, 1.0) != priors.Gamma(2.0, 1.5)
@@ -71,6 +71,6 @@ def test_equal_priors_are_equal():
         (lambda: priors.LogNormal(mean=float("inf")), "mean"),
     ],
 )
-def test_bad_arguments(make, message):
+def test_invalid_arguments_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()

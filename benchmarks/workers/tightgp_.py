@@ -10,8 +10,8 @@ from threadpoolctl import threadpool_limits
 
 import tightgp as tgp
 from benchmarks.workers import common
-from tightgp.training import stepping
-from tightgp.training.problem import Problem
+from tightgp.training.first_order import FirstOrder
+from tightgp.training.objective import Objective, evaluate
 
 #: Adam steps of one timed call.
 STEPS = 10
@@ -24,18 +24,18 @@ def probe() -> dict:
     }
 
 
-def _problem(X, y, m: int, bound: str, precision: str = "full") -> Problem:
+def _problem(X, y, m: int, bound: str, precision: str = "full") -> Objective:
     kernel = tgp.kernels.SquaredExponential(common.VARIANCE, np.full(X.shape[1], 3.0))
     model = tgp.SGPR(kernel, X[:m].copy(), common.NOISE, bound=bound, precision=precision)
-    return Problem(*model.prepare(tgp.Dataset(X, y)))
+    return Objective(*model.prepare(tgp.Dataset(X, y)))
 
 
 def collapsed(n: int, d: int, m: int, bound: str, budget: float, precision: str = "full") -> dict:
     problem = _problem(*common.regression(n, d), m, bound, precision)
     start = jnp.asarray(problem.to_vector(problem.start))
     with threadpool_limits(1, "blas"):  # as in `fit`
-        answer = common.timed(lambda: jax.block_until_ready(problem.launch(start)), budget)
-    return {**answer, "objective": problem.at(start).value}
+        answer = common.timed(lambda: jax.block_until_ready(problem.at_vector(start)), budget)
+    return {**answer, "objective": float(problem.at_vector(start).value)}
 
 
 def memory(n: int, d: int, m: int, bound: str) -> dict:
@@ -43,7 +43,7 @@ def memory(n: int, d: int, m: int, bound: str) -> dict:
 
     def evaluate(rows: int, count: int):
         problem = _problem(X[:rows], y[:rows], count, bound)
-        jax.block_until_ready(problem.launch(problem.to_vector(problem.start)))
+        jax.block_until_ready(problem.at_vector(problem.to_vector(problem.start)))
 
     few = min(m, 64)
     answer = common.peak_mb(lambda: evaluate(2 * few, few), lambda: evaluate(n, m))
@@ -58,14 +58,17 @@ def svgp(batch: int, d: int, m: int, dtype: str, bound: str, budget: float) -> d
     Z = common.inducing(m, d, dtype)
     kernel = tgp.kernels.Matern32(common.VARIANCE, 2.0)
     model = tgp.SVGP(kernel, tgp.likelihoods.Gaussian(common.NOISE), Z, bound)
-    problem = Problem(*model.prepare(tgp.Dataset(X, y)))
-    settings = stepping.Settings.of(0.01)
+    problem = Objective(*model.prepare(tgp.Dataset(X, y)))
+    adam = FirstOrder.adam(0.01)
 
     @eqx.filter_jit
     def steps(state, fixed, rows):
-        return jax.lax.scan(lambda s, _: (stepping.step(s, fixed, rows, settings).state, None), state, None, STEPS)[0]
+        def step(state, _):
+            return adam.step(state, lambda point, held: evaluate(point, fixed, rows), fixed)[0], None
 
-    state = stepping.begin(problem.start, settings)
+        return jax.lax.scan(step, state, None, STEPS)[0]
+
+    state = adam.init(problem.start)
     with threadpool_limits(1, "blas"):  # as in `fit`
         return common.timed(lambda: jax.block_until_ready(steps(state, problem.fixed, problem.rows)), budget, STEPS)
 

@@ -7,7 +7,7 @@ import numpy as np
 
 import tightgp as tgp
 from experiments.reproduction import account
-from tightgp.comparison import COLOURS
+from tightgp.app.comparison import COLOURS
 
 MODELS: dict[str, Callable[..., tgp.SVGP]] = {
     "full": lambda kernel, Z: tgp.VGP(kernel, tgp.likelihoods.Poisson(), Z),

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.reproduction.store import Record
-from tightgp.files import written_whole
+from tightgp.io.files import atomic_write
 
 
 def canvas(width: float, height: float):
@@ -20,7 +20,7 @@ def canvas(width: float, height: float):
 
 def save(figure, path: Path) -> str:
     """Write it, and give the name that a page beside it calls it by."""
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         figure.savefig(temporary, dpi=130, format="png")
     return path.name
 

@@ -16,7 +16,7 @@ from experiments.reproduction.store import Record, Run, Store, gains
 from experiments.reproduction.tables import beside, compared, speed
 from experiments.reproduction.work import Work
 from tightgp import datasets
-from tightgp.comparison import COLOURS
+from tightgp.app.comparison import COLOURS
 
 #: Sets whose files nobody may be given: left out unless they are there.
 IF_GIVEN = ("3droad", "song", "buzz")

@@ -17,7 +17,7 @@ from experiments.reproduction.page import Block, Heading, Page, Picture, Table, 
 from experiments.reproduction.store import Record, Run, Store
 from experiments.reproduction.tables import beside, compared, speed
 from experiments.reproduction.work import Work
-from tightgp.comparison import COLOURS
+from tightgp.app.comparison import COLOURS
 
 SETS = ("pol", "bike", "elevators")
 BOUNDS = {"sgpr": "standard", "sgpr-artemev": "spherical", "sgpr-new": "diagonal", "sgpr-block": tgp.Block(64)}

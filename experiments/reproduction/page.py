@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 
 from experiments.reproduction.cells import Cell
-from tightgp.files import written_whole
+from tightgp.io.files import atomic_write
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Page:
         written = []
         for ending, content in (("md", self.markdown()), ("html", self.html(folder))):
             path = folder / f"{self.name}.{ending}"
-            with written_whole(path) as temporary:
+            with atomic_write(path) as temporary:
                 temporary.write_text(content, encoding="utf-8")
             written.append(path)
         return written
@@ -72,7 +72,7 @@ class Page:
 
         environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
         template = environment.from_string((resources.files(__package__) / "page.html.j2").read_text(encoding="utf-8"))
-        style = (resources.files("tightgp.report") / "page.css").read_text(encoding="utf-8")
+        style = (resources.files("tightgp.app.report") / "page.css").read_text(encoding="utf-8")
         kinds = [(type(block).__name__, block) for block in self.blocks]
         return template.render(
             title=self.title, style=style, blocks=kinds, inside=lambda picture: _inside(folder / picture.file)

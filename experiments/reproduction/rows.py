@@ -10,7 +10,7 @@ import numpy as np
 import tightgp as tgp
 from experiments.reproduction import paper
 from tightgp import datasets
-from tightgp.files import written_whole
+from tightgp.io.files import atomic_write
 
 #: The quick version of every set: so many rows to train and to test, of so many inputs where rows are made up.
 QUICK_TRAIN, QUICK_TEST, QUICK_INPUTS = 600, 300, 4
@@ -63,6 +63,6 @@ def centres(X, count: int, seed: int, file: Path) -> np.ndarray:
         if kept.shape[1] == X.shape[1]:
             return kept
     made = tgp.inducing.kmeans(X, count, seed=seed)
-    with written_whole(file) as temporary, temporary.open("wb") as stream:
+    with atomic_write(file) as temporary, temporary.open("wb") as stream:
         np.save(stream, made)
     return made

@@ -18,7 +18,7 @@ from experiments.reproduction.store import Record, Run, Store
 from experiments.reproduction.tables import beside
 from experiments.reproduction.work import Work
 from tightgp import datasets
-from tightgp.comparison import COLOURS
+from tightgp.app.comparison import COLOURS
 
 BOUNDS = {"sgpr": "standard", "sgpr-new": "diagonal", "sgpr-block": tgp.Block(10)}
 LABELS = {"exact": "Exact GP", "sgpr": "SGPR", "sgpr-new": "SGPR-new", "sgpr-block": "blocks of 10 (ours)"}

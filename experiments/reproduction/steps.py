@@ -12,7 +12,7 @@ class Step:
     training rows."""
 
     label: str
-    bound: str | tgp.Conditional = "diagonal"
+    bound: str | tgp.Structure = "diagonal"
     ard: bool = False
     local: bool = True
     greedy: bool = False

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tightgp.files import written_whole
+from tightgp.io.files import atomic_write
 
 Record = dict[str, Any]
 
@@ -78,7 +78,7 @@ class Store:
 
     def write(self, run: Run, record: Record) -> None:
         """Keep a result, whole or not at all."""
-        with written_whole(self.path(run)) as temporary:
+        with atomic_write(self.path(run)) as temporary:
             temporary.write_text(json.dumps({"run": asdict(run), **record}, separators=(",", ":")) + "\n")
 
     def read(self, run: Run) -> Record:

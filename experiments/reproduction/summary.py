@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from experiments.reproduction.page import Heading, Page, Table
-from tightgp.files import written_whole
+from tightgp.io.files import atomic_write
 
 BEGIN, END = "<!-- made by `python -m experiments all --draw`: begin -->", "<!-- end -->"
 
@@ -43,5 +43,5 @@ def write(pages: list[Page], path: Path) -> None:
         raise SystemExit(f"{path} has lost its marks, {BEGIN} and {END}")
     before, rest = text.split(BEGIN, 1)
     after = rest.split(END, 1)[1]
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(f"{before}{BEGIN}\n\n{compared(pages)}\n\n{END}{after}", encoding="utf-8")

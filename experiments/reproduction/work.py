@@ -19,7 +19,7 @@ import tightgp as tgp
 from experiments.held_out import FAILURES, told
 from experiments.reproduction import rows
 from experiments.reproduction.store import Record, Run, Store
-from tightgp.cli import compilation
+from tightgp.app.cli import compilation
 
 
 class Unfinished(Exception):
@@ -69,9 +69,9 @@ class Work:
         result = tgp.fit(
             model, data, method, progress=progress, callback=lambda *_: time.time() > self.deadline, **options
         )
-        if result.message == "interrupted":
+        if result.interrupted:
             raise KeyboardInterrupt
-        if result.message == "stopped by the callback":
+        if result.reason is tgp.StopReason.CALLBACK:
             raise Unfinished
         return result
 

@@ -8,17 +8,17 @@ if _os.environ.get("TIGHTGP_X64", "1") != "0":
     _jax.config.update("jax_enable_x64", True)
 
 from tightgp import datasets, distributed, inducing, kernels, likelihoods, means, parameters, priors
-from tightgp.conditionals import Block, Conditional, PowerEP
+from tightgp.bounds.evidence import EvidenceBracket
+from tightgp.bounds.structures import Block, PowerEP, Structure
 from tightgp.data import Batches, Dataset
-from tightgp.diagnosis import NumericalError
 from tightgp.estimators import BayesianGPLVM, SparseGPClassifier, SparseGPCountRegressor, SparseGPRegressor
-from tightgp.evidence import EvidenceBracket
-from tightgp.modelfile import load, save
+from tightgp.io.modelfile import load, save
 from tightgp.models import GPLVM, ODVGP, SGPR, SOLVEGP, SVGP, VGP, DeepGP, ExactGP, HiddenLayer
+from tightgp.numerics.linalg import NumericalError
 from tightgp.parameters import assign, freeze, named_parameters, unfreeze, with_priors
 from tightgp.placing import place
 from tightgp.posterior import Posterior
-from tightgp.training import FitResult, fit
+from tightgp.training import FitResult, StopReason, fit
 
 __version__ = "0.1.0"
 
@@ -32,7 +32,6 @@ __all__ = [
     "Batches",
     "BayesianGPLVM",
     "Block",
-    "Conditional",
     "Dataset",
     "DeepGP",
     "EvidenceBracket",
@@ -45,6 +44,8 @@ __all__ = [
     "SparseGPClassifier",
     "SparseGPCountRegressor",
     "SparseGPRegressor",
+    "StopReason",
+    "Structure",
     "assign",
     "datasets",
     "distributed",

@@ -1,5 +1,5 @@
 """``python -m tightgp``: the command line."""
 
-from tightgp.cli import main
+from tightgp.app.cli import main
 
 main()

@@ -1,19 +1,22 @@
-"""Checks of what a user passes. Each failure is a ValueError: the argument, what was wrong, what would be right.
+"""Checks of arguments. A failed check raises ValueError with the argument, what is wrong and what would be right.
 
-Inside a JAX trace shapes and dtypes are checked; values are not known yet and pass.
+Inside a JAX trace only shapes and dtypes are checked, since values are not known.
 """
+
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import numpy as np
 
+#: Large arrays are searched in parts of this size, since they may be files.
 _PART_BYTES = 64 << 20
 
 
 def floats(name: str, value, dtype=None) -> np.ndarray | jax.Array:
-    """``value`` as a floating-point array, untouched where it is one already.
+    """``value`` as a floating-point array; a floating-point array is returned as it is.
 
-    Lists and whole numbers have no precision of their own and take ``dtype``. Where JAX runs without 64-bit
-    floats, float64 becomes float32, as everything does there.
+    Lists and integers take ``dtype``. Where JAX runs without 64-bit floats, float64 becomes float32.
     """
     if isinstance(value, jax.Array) and jax.numpy.issubdtype(value.dtype, np.floating):
         array: np.ndarray | jax.Array = value
@@ -34,41 +37,34 @@ def floats(name: str, value, dtype=None) -> np.ndarray | jax.Array:
 
 
 def finite(name: str, array) -> None:
-    """Refuse NaN and infinities, naming the first rows that have one."""
-    if isinstance(array, jax.core.Tracer):
-        return
-    rows = _rows_where(lambda part: ~np.isfinite(part), array)
-    if len(rows):
-        raise ValueError(
-            f"{name} has NaN or infinite values in {len(rows)} row(s): {listed(rows)}; remove or impute these rows"
-        )
+    """Refuse NaN and infinities, naming the first rows with one."""
+    _refuse_rows(name, array, lambda part: ~np.isfinite(part), "NaN or infinite", "remove or impute")
 
 
 def not_infinite(name: str, array) -> None:
-    """Refuse infinities; NaN stands for what is missing."""
+    """Refuse infinities; NaN stands for a missing value."""
+    _refuse_rows(name, array, np.isinf, "infinite", "remove")
+
+
+def _refuse_rows(name: str, array, bad: Callable, description: str, remedy: str) -> None:
     if isinstance(array, jax.core.Tracer):
         return
-    rows = _rows_where(np.isinf, array)
-    if len(rows):
-        raise ValueError(f"{name} has infinite values in {len(rows)} row(s): {listed(rows)}; remove these rows")
-
-
-def _rows_where(bad, array) -> np.ndarray:
-    """The rows of ``array`` with an entry that is ``bad``, looked for a part at a time: it may be a large file."""
     array = np.atleast_1d(np.asarray(array))
     step = max(1, _PART_BYTES // max(1, array[:1].nbytes))
-    starts = range(0, len(array), step)
-    found = [i + np.unique(np.nonzero(bad(array[i : i + step]))[0]) for i in starts]
-    return np.concatenate([np.zeros(0, int), *found])
+    parts = [i + np.unique(np.nonzero(bad(array[i : i + step]))[0]) for i in range(0, len(array), step)]
+    rows = np.concatenate([np.zeros(0, int), *parts])
+    if len(rows):
+        where = f"in {len(rows)} row(s): {listed(rows)}"
+        raise ValueError(f"{name} has {description} values {where}; {remedy} these rows")
 
 
 def listed(values) -> str:
-    """The first few of some numbers, for a message."""
+    """The first five values as text, for a message."""
     return ", ".join(map(str, values[:5])) + (", ..." if len(values) > 5 else "")
 
 
 def matrix(name: str, value, columns: int | None = None, dtype=None) -> np.ndarray | jax.Array:
-    """A finite, non-empty two-dimensional array, with ``columns`` columns where that is given."""
+    """A finite, non-empty matrix, with ``columns`` columns if given."""
     array = floats(name, value, dtype)
     if array.ndim != 2:
         hint = f"; for one input column pass {name}[:, None]" if array.ndim == 1 else ""
@@ -82,7 +78,7 @@ def matrix(name: str, value, columns: int | None = None, dtype=None) -> np.ndarr
 
 
 def triangular(name: str, array) -> None:
-    """Lower triangular matrices (..., m, m) without a zero on the diagonal."""
+    """Check that ``array`` holds lower triangular matrices (..., m, m) without a zero on the diagonal."""
     if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
         raise ValueError(f"{name} must hold square matrices (..., m, m), got shape {array.shape}")
     if isinstance(array, jax.core.Tracer):
@@ -95,7 +91,7 @@ def triangular(name: str, array) -> None:
 
 
 def same_dtype(name: str, array, other_name: str, other) -> None:
-    """Refuse two arrays of different precision: silent promotion hides a factor of two in time and memory."""
+    """Refuse two arrays of different precision: promotion would silently double time and memory."""
     if array.dtype != other.dtype:
         raise ValueError(
             f"{name} has dtype {array.dtype} but {other_name} has {other.dtype}; "
@@ -104,7 +100,7 @@ def same_dtype(name: str, array, other_name: str, other) -> None:
 
 
 def positive(name: str, value, floor: float = 0.0) -> np.ndarray | jax.Array:
-    """Finite numbers above ``floor``."""
+    """An array of finite numbers above ``floor``."""
     array = floats(name, value)
     if isinstance(array, jax.core.Tracer):
         return array
@@ -116,19 +112,20 @@ def positive(name: str, value, floor: float = 0.0) -> np.ndarray | jax.Array:
     return array
 
 
-def count(name: str, value, most: int | None = None, most_is: str = "") -> int:
-    """A whole number from 1 to ``most``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+def count(name: str, value, most: int | None = None, most_is: str = "", *, least: int = 1, hint: str = "") -> int:
+    """A whole number from ``least`` to ``most``; ``most_is`` says in messages what ``most`` is."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}" + (hint and f"; {hint}"))
     if most is not None and value > most:
         raise ValueError(f"{name}={value} is more than {most_is} ({most}); use at most {most}")
     return int(value)
 
 
-def choice(name: str, value, allowed) -> None:
-    """One of a few words."""
+def choice(name: str, value, allowed) -> Any:
+    """One of the ``allowed`` values."""
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
+    return value
 
 
 def number(name: str, value) -> float:
@@ -140,20 +137,18 @@ def number(name: str, value) -> float:
 
 
 def seed(name: str, value) -> int:
-    """A whole number from 0 on."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise ValueError(f"{name} must be a whole number of at least 0, got {value!r}")
-    return int(value)
+    """A whole number of at least 0."""
+    return count(name, value, least=0)
 
 
 def instance(name: str, value, kind: type, where: str) -> None:
-    """One of the project's own things."""
+    """Check that ``value`` is a ``kind``; ``where`` is the module that has them, for messages."""
     if not isinstance(value, kind):
         raise ValueError(f"{name} must be one of {where}, got {type(value).__name__}")
 
 
 def not_negative(name: str, value, dtype=None) -> np.ndarray | jax.Array:
-    """Finite numbers from zero on."""
+    """An array of finite numbers of at least 0."""
     array = floats(name, value, dtype)
     finite(name, array)
     if not isinstance(array, jax.core.Tracer) and np.any(np.asarray(array) < 0):

@@ -1,8 +1,8 @@
-"""Several processes, on one machine or on many, that train one model together: each has its own rows.
+"""Several processes that train one model together, on one machine or on many, each with its own rows.
 
-Every process runs the same program. `start` comes first; from then on a `Dataset` holds the rows of its process, and
-objectives are over the rows of all of them, in the order of the processes. What is called here, a model's `elbo` and
-`posterior`, and `fit` must be called by every process, since each waits for the others.
+Every process runs the same program and calls `start` first. From then on a `Dataset` holds the rows of its own process,
+and objectives are sums over the rows of all processes, in their order. Every process must call the functions here, a
+model's `elbo` and `posterior`, and `fit`, because each call waits for the other processes.
 """
 
 import atexit
@@ -20,17 +20,26 @@ from jax.errors import JaxRuntimeError
 
 from tightgp import checks
 
-#: Where the first process can be reached, how many there are, and which one this is; what JAX itself calls them.
-ENVIRONMENT = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
+#: JAX's environment variables for the arguments of `start`, in their order.
+_VARIABLES = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
+#: Words by which the messages of JAX, Gloo and NCCL about lost connections are recognised.
+_LOSS_WORDS = ("Gloo", "NCCL", "coordination", "heartbeat", "Connection", "UNAVAILABLE")
 T = TypeVar("T")
 
 
 class LostProcess(RuntimeError):
-    """Another process died or cannot be reached any more.
+    """Another process died or cannot be reached.
 
-    What this process still has to do it must do itself: at its end it leaves with exit code 1 and without a farewell to
-    JAX, which would wait for the lost one and then abort.
+    When this process ends, it exits at once with code 1: JAX would wait for the lost process and then abort.
+
+    Attributes:
+        problem: what happened, which is the message without the hint.
+        while_joining: whether the process was lost in `start`, before any training.
     """
+
+    def __init__(self, problem: str, hint: str = "", *, while_joining: bool = False):
+        super().__init__(problem + hint)
+        self.problem, self.while_joining = problem, while_joining
 
 
 def start(
@@ -40,16 +49,18 @@ def start(
     *,
     timeout_seconds: int = 300,
 ) -> None:
-    """Join the other processes. Call it before anything is computed.
+    """Join the other processes. Call this before any computation.
 
     Args:
-        coordinator: address and port of the first process, such as "10.0.0.1:7890"; None reads
-            ``JAX_COORDINATOR_ADDRESS``, and else asks the cluster: JAX knows Slurm, Open MPI, Kubernetes and TPU pods.
-        num_processes: how many there are; None reads ``JAX_NUM_PROCESSES``.
-        process_id: which one this is, from 0; None reads ``JAX_PROCESS_ID``.
-        timeout_seconds: how long to wait for the others.
+        coordinator: address and port of the first process, such as "10.0.0.1:7890". None reads the environment
+            variable ``JAX_COORDINATOR_ADDRESS``. Without that, JAX detects Slurm, Open MPI, Kubernetes and TPU pods.
+        num_processes: the number of processes; None reads ``JAX_NUM_PROCESSES``.
+        process_id: the number of this process, counted from 0; None reads ``JAX_PROCESS_ID``.
+        timeout_seconds: how long to wait for the other processes.
+
+    >>> tgp.distributed.start("10.0.0.1:7890", num_processes=2, process_id=0)  # doctest: +SKIP
     """
-    address, count, number = _described(coordinator, num_processes, process_id)
+    address, count, number = _read_arguments(coordinator, num_processes, process_id)
     checks.count("timeout_seconds", timeout_seconds)
     if jax.distributed.is_initialized():
         raise ValueError("the processes have been joined already; call tightgp.distributed.start once")
@@ -57,91 +68,109 @@ def start(
     try:
         jax.distributed.initialize(address, count, number, initialization_timeout=timeout_seconds)
     except (RuntimeError, ValueError) as error:
-        said = str(error).splitlines()[0]
-        if "must be called before" in said:
+        reason = str(error).splitlines()[0]
+        if "must be called before" in reason:
             raise ValueError("call tightgp.distributed.start before anything else uses JAX") from None
         if address is None:
             raise ValueError(
-                "no cluster was found that says how many processes there are; pass coordinator, num_processes and "
-                f"process_id, or set {', '.join(ENVIRONMENT)} ({said})"
+                "no cluster was detected; pass coordinator, num_processes and process_id, or set "
+                f"{', '.join(_VARIABLES)} ({reason})"
             ) from None
         raise LostProcess(
-            f"process {number} of {count} could not join the others at {address} within {timeout_seconds} s: {said}"
+            f"process {number} of {count} could not join the others at {address} within {timeout_seconds} s: {reason}",
+            while_joining=True,
         ) from None
     devices = Counter(device.process_index for device in jax.devices())
     if len(set(devices.values())) > 1:
-        raise ValueError(f"every process must have as many devices as the others, but they have {dict(devices)}")
+        raise ValueError(f"every process must have the same number of devices, but they have {dict(devices)}")
 
 
-def _described(coordinator, num_processes, process_id) -> tuple[str | None, int | None, int | None]:
-    given = [coordinator, num_processes, process_id]
+def _read_arguments(coordinator, num_processes, process_id) -> tuple[str | None, int | None, int | None]:
+    """The arguments of `start`, completed from the environment; all None where there are none."""
     names = ("coordinator", "num_processes", "process_id")
-    values: list[Any] = [os.environ.get(e) if v is None else v for v, e in zip(given, ENVIRONMENT, strict=True)]
-    lacking = [name for name, value in zip(names, values, strict=True) if value is None]
-    if len(lacking) == 3:
+    given = zip((coordinator, num_processes, process_id), _VARIABLES, strict=True)
+    values: list[Any] = [os.environ.get(variable) if value is None else value for value, variable in given]
+    missing = [
+        f"{name} (or {variable})" for name, variable, v in zip(names, _VARIABLES, values, strict=True) if v is None
+    ]
+    if len(missing) == 3:
         return None, None, None
-    if lacking:
-        said = ", ".join(f"{name} (or {ENVIRONMENT[names.index(name)]})" for name in lacking)
-        raise ValueError(f"{said} must be given too: coordinator, num_processes and process_id go together")
-    address = str(values[0])
-    if not address.rpartition(":")[2].isdigit() or not address.rpartition(":")[0]:
+    if missing:
+        raise ValueError(f"{', '.join(missing)} must be given too: {', '.join(names)} go together")
+    address, count, number = str(values[0]), _whole_number(names[1], values[1]), _whole_number(names[2], values[2])
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
         raise ValueError(f"coordinator must be an address and a port such as '10.0.0.1:7890', got {address!r}")
-    count, number = _whole("num_processes", values[1]), _whole("process_id", values[2])
     checks.count("num_processes", count)
     if not 0 <= number < count:
         raise ValueError(f"process_id must be from 0 to {count - 1}, since num_processes is {count}; got {number}")
     return address, count, number
 
 
-def _whole(name: str, value) -> int:
+def _whole_number(name: str, value) -> int:
     try:
         return int(str(value))
     except ValueError:
         raise ValueError(f"{name} must be a whole number, got {value!r}") from None
 
 
-def several() -> bool:
-    """Whether there are other processes."""
+def is_multiprocess() -> bool:
+    """Whether there are other processes.
+
+    >>> tgp.distributed.is_multiprocess()
+    False
+    """
     return jax.process_count() > 1
 
 
-def leads() -> bool:
-    """Whether this process is the first: the one that decides, shows progress and writes files."""
+def is_leader() -> bool:
+    """Whether this is the first process, which decides, shows progress and writes files.
+
+    >>> tgp.distributed.is_leader()
+    True
+    """
     return jax.process_index() == 0
 
 
 def gather(array: np.ndarray) -> np.ndarray:
-    """The rows of all processes, in their order; their numbers may differ, their columns may not."""
+    """Concatenate the rows of all processes, in their order.
+
+    Args:
+        array: the rows of this process; the numbers of rows may differ between processes, the columns may not.
+
+    >>> tgp.distributed.gather(X).shape
+    (60, 2)
+    """
     array = np.asarray(array)
-    if not several():
+    if not is_multiprocess():
         return array
     parts = gather_bytes(np.ascontiguousarray(array).tobytes())
     return np.concatenate([np.frombuffer(part, array.dtype).reshape(-1, *array.shape[1:]) for part in parts])
 
 
 def gather_bytes(data: bytes) -> list[bytes]:
-    """What each process has to say."""
-    if not several():
+    """The ``data`` of every process, in their order."""
+    if not is_multiprocess():
         return [data]
-    lengths = counts(len(data))
+    lengths = row_counts(len(data))
     padded = np.zeros(max(lengths), np.uint8)
     padded[: len(data)] = np.frombuffer(data, np.uint8)
-    return [part[:length].tobytes() for part, length in zip(_all(padded), lengths, strict=True)]
+    return [part[:length].tobytes() for part, length in zip(_all_gather(padded), lengths, strict=True)]
 
 
-def counts(count: int) -> list[int]:
-    """How many rows each process has, of which this one has ``count``."""
-    return [count] if not several() else _all(np.asarray(count)).tolist()
+def row_counts(count: int) -> list[int]:
+    """The numbers of rows of all processes; ``count`` is that of this process."""
+    return _all_gather(np.asarray(count)).tolist() if is_multiprocess() else [count]
 
 
 def total_count(count: int) -> int:
-    """How many rows all processes have, of which this one has ``count``."""
-    return sum(counts(count))
+    """The number of rows of all processes together; ``count`` is that of this process."""
+    return sum(row_counts(count))
 
 
-def agreed(step: Callable[[], T]) -> T:
-    """``step()``, which concerns this process alone; where it fails in one it fails in all, so that none waits."""
-    if not several():
+def all_succeed(step: Callable[[], T]) -> T:
+    """``step()``, a local computation; if it fails in one process, every process raises, so that none waits."""
+    if not is_multiprocess():
         return step()
     failure, result = None, None
     try:
@@ -150,37 +179,45 @@ def agreed(step: Callable[[], T]) -> T:
         raise
     except Exception as error:
         failure = error
-    said = gather_bytes(b"" if failure is None else (str(failure) or type(failure).__name__).encode())
+    messages = gather_bytes(b"" if failure is None else (str(failure) or type(failure).__name__).encode())
     if failure is not None:
         raise failure
-    for number, text in enumerate(said):
-        if text:
-            raise ValueError(f"process {number}: {text.decode()}")
+    for number, message in enumerate(messages):
+        if message:
+            raise ValueError(f"process {number}: {message.decode()}")
     return result  # type: ignore[return-value]
 
 
 def rows_at(array: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """Rows by their numbers among the rows of all processes."""
+    """The rows with these numbers, counted over the rows of all processes.
+
+    Args:
+        array: the rows of this process.
+        index: the numbers of the rows to return.
+
+    >>> tgp.distributed.rows_at(y, np.array([3, 1])).shape
+    (2,)
+    """
     array, index = np.asarray(array), np.asarray(index)
-    numbers = counts(len(array))
-    if index.size and not 0 <= index.min() <= index.max() < sum(numbers):
+    counts = row_counts(len(array))
+    if index.size and not 0 <= index.min() <= index.max() < sum(counts):
         raise ValueError(
-            f"index must hold numbers of rows from 0 to {sum(numbers) - 1}, got {index.min()} .. {index.max()}"
+            f"index must hold numbers of rows from 0 to {sum(counts) - 1}, got {index.min()} .. {index.max()}"
         )
-    if not several():
+    if not is_multiprocess():
         return array[index]
-    first = sum(numbers[: jax.process_index()])
-    mine = (index >= first) & (index < first + len(array))
+    first = sum(counts[: jax.process_index()])
+    local = (index >= first) & (index < first + len(array))
     found = np.zeros((len(index), *array.shape[1:]), array.dtype)
-    found[mine] = array[index[mine] - first]
-    owners = np.searchsorted(np.cumsum(numbers), index, side="right")
-    return gather(found).reshape(len(numbers), *found.shape)[owners, np.arange(len(index))]
+    found[local] = array[index[local] - first]
+    owners = np.searchsorted(np.cumsum(counts), index, side="right")
+    return gather(found).reshape(len(counts), *found.shape)[owners, np.arange(len(index))]
 
 
-def check_same(name: str, description: bytes) -> None:
-    """Refuse what differs between processes and must not."""
-    others = gather_bytes(description)
-    different = [i for i, other in enumerate(others) if other != others[0]]
+def check_same(name: str, data: bytes) -> None:
+    """Raise ValueError unless every process passes the same ``data``."""
+    everyone = gather_bytes(data)
+    different = [i for i, other in enumerate(everyone) if other != everyone[0]]
     if different:
         raise ValueError(
             f"{name} differs between process 0 and process {different[0]}; every process must be given the same "
@@ -188,70 +225,66 @@ def check_same(name: str, description: bytes) -> None:
         )
 
 
-def heard(message: Any) -> Any:
-    """The first process's ``message``, a tree of arrays; the others pass one of the same shapes."""
+def broadcast(tree: Any) -> Any:
+    """The first process's tree of arrays; the other processes pass one of the same shapes."""
     from jax.experimental import multihost_utils
 
-    with partners():
-        return multihost_utils.broadcast_one_to_all(message)
+    with _detect_loss():
+        return multihost_utils.broadcast_one_to_all(tree)
 
 
-def heard_bytes(data: bytes) -> bytes:
-    """The first process's bytes."""
-    length = int(heard(np.asarray(len(data))))
+def broadcast_bytes(data: bytes) -> bytes:
+    """The first process's ``data``."""
+    length = int(broadcast(np.asarray(len(data))))
     padded = np.zeros(length, np.uint8)
     padded[: len(data)] = np.frombuffer(data, np.uint8)[:length]
-    return np.asarray(heard(padded)).astype(np.uint8).tobytes()
+    return np.asarray(broadcast(padded)).astype(np.uint8).tobytes()
 
 
-def _all(array: np.ndarray) -> np.ndarray:
+def _all_gather(array: np.ndarray) -> np.ndarray:
+    """Stack the arrays of all processes, which have one shape."""
     from jax.experimental import multihost_utils
 
-    with partners():
+    with _detect_loss():
         return np.asarray(multihost_utils.process_allgather(array)).reshape(jax.process_count(), *array.shape)
 
 
-def at_home(tree: Any) -> Any:
-    """What a computation over several devices left on each of them, on one."""
+def to_one_device(tree: Any) -> Any:
+    """Replace arrays that are replicated over several devices by uncommitted arrays on one device."""
 
-    def home(a):
-        spread = isinstance(a, jax.Array) and not isinstance(a, jax.core.Tracer) and len(a.sharding.device_set) > 1
-        # Another array, that is bound to no device: it may meet rows on all of them again.
-        return jnp.asarray(np.asarray(a.addressable_data(0))) if spread and a.is_fully_replicated else a
+    def move(a):
+        concrete = isinstance(a, jax.Array) and not isinstance(a, jax.core.Tracer)
+        replicated = concrete and len(a.sharding.device_set) > 1 and a.is_fully_replicated
+        return jnp.asarray(np.asarray(a.addressable_data(0))) if replicated else a
 
-    return jax.tree.map(home, tree)
+    return jax.tree.map(move, tree)
 
 
-def together(function: Callable, *arguments) -> Any:
-    """What a function computes with all processes, on one device; a process that is lost meanwhile is said to be."""
-    if not several():
-        return at_home(function(*arguments))
-    with partners():
-        return jax.block_until_ready(at_home(function(*arguments)))
+def run_together(function: Callable, *arguments) -> Any:
+    """``function(*arguments)``, computed by all processes, on one device; raises `LostProcess` if one is lost."""
+    if not is_multiprocess():
+        return to_one_device(function(*arguments))
+    with _detect_loss():
+        return jax.block_until_ready(to_one_device(function(*arguments)))
 
 
 @contextmanager
-def partners() -> Iterator[None]:
-    """What fails inside because another process has gone is a `LostProcess`."""
+def _detect_loss() -> Iterator[None]:
+    """Raise `LostProcess` where JAX fails because another process is gone."""
     try:
         yield
     except JaxRuntimeError as error:
-        if not several() or not _is_loss(str(error)):
+        if not is_multiprocess() or not any(word in str(error) for word in _LOSS_WORDS):
             raise
-        # JAX would wait at the exit for the one that is gone, and then abort.
-        atexit.register(leave, 1)
+        atexit.register(exit_now, 1)
         raise LostProcess(
             f"process {jax.process_index()} of {jax.process_count()} lost another one, which died or cannot be reached "
             f"({str(error).splitlines()[0][:200]})"
         ) from error
 
 
-def _is_loss(said: str) -> bool:
-    return any(word in said for word in ("Gloo", "NCCL", "coordination", "heartbeat", "Connection", "UNAVAILABLE"))
-
-
-def leave(code: int) -> None:
-    """End this process at once: at an ordinary end JAX would wait for the one that is gone."""
+def exit_now(code: int) -> None:
+    """End this process at once, without waiting for lost processes as JAX would do."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

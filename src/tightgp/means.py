@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tightgp.parameters import Parameter, reader, real
+from tightgp.parameters import Parameter, check_per_output, reader, real
 
 
 class Mean(eqx.Module):
@@ -14,26 +14,35 @@ class Mean(eqx.Module):
 
     @abc.abstractmethod
     def __call__(self, X: Float[Array, "n d"]) -> Float[Array, "n p"]:
-        """The mean at each row; one column stands for every output."""
+        """``m(x)`` for each row; a single column applies to every output."""
 
 
 class Zero(Mean):
-    """``m(x) = 0``."""
+    """``m(x) = 0``.
+
+    >>> tgp.means.Zero()(X).shape
+    (60, 1)
+    """
 
     def __call__(self, X):
         return jnp.zeros((X.shape[0], 1), X.dtype)
 
 
 class Constant(Mean):
-    """``m(x) = c``, with one level or one for each output."""
+    """``m(x) = c``.
+
+    Args:
+        level: the constant c, one number or one for each output.
+
+    >>> tgp.means.Constant([1.0, 2.0])(X[:1])
+    Array([[1., 2.]], dtype=float64)
+    """
 
     _level: Parameter
     level = reader("_level", "The constant c.")
 
     def __init__(self, level=0.0):
-        self._level = real(level, name="level")
-        if self._level.raw.ndim > 1:
-            raise ValueError(f"level must be one number or have shape (P,), got {self._level.raw.shape}")
+        self._level = check_per_output("level", real(level, name="level"))
 
     def __call__(self, X):
         level = jnp.atleast_1d(self.level)
@@ -41,7 +50,15 @@ class Constant(Mean):
 
 
 class Linear(Mean):
-    """``m(x) = slopeᵀx + intercept``, with slopes (D,) or (D, P)."""
+    """``m(x) = slopeᵀx + intercept``.
+
+    Args:
+        slope: the slopes, of shape (D,) or (D, P).
+        intercept: the intercept, one number or one for each output.
+
+    >>> tgp.means.Linear([1.0, -1.0], intercept=0.5)(np.array([[3.0, 1.0]]))
+    Array([[2.5]], dtype=float64)
+    """
 
     _slope: Parameter
     _intercept: Parameter
@@ -50,7 +67,7 @@ class Linear(Mean):
 
     def __init__(self, slope, intercept=0.0):
         self._slope = real(slope, name="slope")
-        self._intercept = real(intercept, name="intercept")
+        self._intercept = check_per_output("intercept", real(intercept, name="intercept"))
         if self._slope.raw.ndim not in (1, 2):
             raise ValueError(f"slope must have shape (D,) or (D, P), got {self._slope.raw.shape}")
 

@@ -1,11 +1,12 @@
-"""Parameters: what is optimised underneath, what a user passes and reads back, and how to freeze or change one.
+"""Parameters: unconstrained arrays for the optimiser, constrained values for the user.
 
-A `Parameter` is a node of a model's tree. It stores an unconstrained array and a transform; modules expose its
-constrained value as a plain property (``kernel.variance``), so formulas never see the transform.
+A `Parameter` is a node of a model's tree. It stores an unconstrained array and a transform. Modules expose the
+constrained value as a plain property (``kernel.variance``), so formulas never see the transform. Functions here name,
+freeze and change the parameters of a model.
 """
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
@@ -20,66 +21,81 @@ from tightgp.priors import Prior
 
 T = TypeVar("T")
 
-#: Noise variances and lengthscales stay above this, variances of kernels above zero.
+#: The lower bound of noise variances and lengthscales; variances of kernels have the lower bound zero.
 FLOOR = 1e-6
 
 
-@dataclass(frozen=True)
-class Real:
-    """No constraint: the value is what is optimised."""
+class Transform:
+    """An invertible map from the unconstrained array of a parameter to its value; by default the identity."""
 
     def forward(self, raw: Array) -> Array:
+        """The value of an unconstrained array."""
         return raw
 
     def inverse(self, value: Array) -> Array:
+        """The unconstrained array of a value."""
         return value
 
+    def check(self, name: str, value) -> Any:
+        """``value`` as an array; ValueError if it breaks the constraint."""
+        array = checks.floats(name, value)
+        checks.finite(name, array)
+        return array
 
-def _before_softplus(value: Array) -> Array:
+
+@dataclass(frozen=True)
+class Real(Transform):
+    """No constraint: the value is the unconstrained array."""
+
+
+def _inverse_softplus(value: Array) -> Array:
     return value + jnp.log(-jnp.expm1(-value))
 
 
 @dataclass(frozen=True)
-class Positive:
-    """``floor + softplus(raw)``, or its square above the floor where what is optimised is a standard deviation."""
+class Positive(Transform):
+    """``value = floor + softplus(raw)``, or ``floor + softplus(raw)²`` where a standard deviation is optimised."""
 
     floor: float = 0.0
     squared: bool = False
 
     def forward(self, raw: Array) -> Array:
-        root = jax.nn.softplus(raw)
-        return self.floor + (root * root if self.squared else root)
+        return self.floor + jax.nn.softplus(raw) ** (1 + self.squared)
 
     def inverse(self, value: Array) -> Array:
-        above = value - self.floor
-        root = jnp.sqrt(above) if self.squared else above
-        return _before_softplus(root)
+        excess = value - self.floor
+        return _inverse_softplus(jnp.sqrt(excess) if self.squared else excess)
+
+    def check(self, name: str, value) -> Any:
+        return checks.positive(name, value, self.floor)
 
     def logarithm(self, raw: Array) -> Array:
-        """The logarithm of what is above the floor."""
+        """``log(value − floor)``."""
         return (1 + self.squared) * jnp.log(jax.nn.softplus(raw))
 
     def from_logarithm(self, log: Array) -> Array:
-        """What is stored where what is above the floor has this logarithm."""
-        return _before_softplus(jnp.exp(log / (1 + self.squared)))
+        """The unconstrained array whose ``log(value − floor)`` is ``log``."""
+        return _inverse_softplus(jnp.exp(log / (1 + self.squared)))
 
 
 @dataclass(frozen=True)
-class Triangular:
-    """A stack of lower triangular matrices; what is above the diagonal is ignored."""
+class Triangular(Transform):
+    """Lower triangular matrices (..., m, m); entries above the diagonal are ignored."""
 
     def forward(self, raw: Array) -> Array:
         return jnp.tril(raw)
 
-    def inverse(self, value: Array) -> Array:
-        return jnp.tril(value)
+    def check(self, name: str, value) -> Any:
+        array = super().check(name, value)
+        checks.triangular(name, array)
+        return array
 
 
 class Parameter(eqx.Module):
-    """An unconstrained array, the transform that gives its value, whether it is trained, and its prior."""
+    """An unconstrained array with its transform, whether it is frozen in training, and its prior."""
 
     raw: Float[Array, "..."]
-    transform: Real | Positive | Triangular = eqx.field(static=True, default=Real())
+    transform: Transform = eqx.field(static=True, default=Real())
     frozen: bool = eqx.field(static=True, default=False)
     prior: Prior | None = eqx.field(static=True, default=None)
 
@@ -88,23 +104,19 @@ class Parameter(eqx.Module):
         """The constrained value."""
         return self.transform.forward(self.raw)
 
-    def assigned(self, name: str, value) -> "Parameter":
-        """This parameter with another value, of the same shape or a scalar."""
-        new = _checked(name, value, self.transform)
+    def with_value(self, name: str, value) -> "Parameter":
+        """This parameter with another value: one number, or an array of the same shape."""
+        new = self.transform.check(name, value)
         if new.shape not in ((), self.raw.shape):
             raise ValueError(f"{name} has shape {self.raw.shape}, got a value of shape {new.shape}")
         new = jnp.broadcast_to(jnp.asarray(new, self.raw.dtype), self.raw.shape)
-        return Parameter(self.transform.inverse(new), self.transform, self.frozen, self.prior)
+        return replace(self, raw=self.transform.inverse(new))
 
 
-def _checked(name, value, transform):
-    if isinstance(transform, Positive):
-        return checks.positive(name, value, transform.floor)
-    array = checks.floats(name, value)
-    checks.finite(name, array)
-    if isinstance(transform, Triangular):
-        checks.triangular(name, array)
-    return array
+def _parameter(value, name: str, transform: Transform, **options) -> Parameter:
+    if isinstance(value, Parameter):
+        return value
+    return Parameter(transform.inverse(jnp.asarray(transform.check(name, value))), transform, **options)
 
 
 def positive(
@@ -119,33 +131,44 @@ def positive(
 ) -> Parameter:
     """A positive parameter; an existing `Parameter` passes through unchanged.
 
-    >>> noise = positive(0.1, floor=1e-8, squared=True, frozen=True)
+    Args:
+        value: the constrained value, above ``floor``.
+        name: the name of the argument, for error messages.
+        floor: the lower bound.
+        squared: whether the square root of the value is what softplus constrains; for variances.
+        frozen: whether training leaves the parameter unchanged.
+        prior: a prior on the constrained value.
+        scalar: whether the value must be one number.
+
+    >>> noise = tgp.parameters.positive(0.5, floor=1e-8, squared=True, frozen=True)
+    >>> noise.value
+    Array(0.5, dtype=float64)
     """
-    if not isinstance(value, Parameter):
-        transform = Positive(floor, squared)
-        array = jnp.asarray(_checked(name, value, transform))
-        value = Parameter(transform.inverse(array), transform, frozen, prior)
-    if scalar and value.raw.ndim:
-        raise ValueError(f"{name} must be one number, got shape {value.raw.shape}")
-    return value
+    parameter = _parameter(value, name, Positive(floor, squared), frozen=frozen, prior=prior)
+    if scalar and parameter.raw.ndim:
+        raise ValueError(f"{name} must be one number, got shape {parameter.raw.shape}")
+    return parameter
 
 
 def real(value, *, name: str = "value", frozen: bool = False, prior: Prior | None = None) -> Parameter:
     """An unconstrained parameter; an existing `Parameter` passes through unchanged."""
-    if isinstance(value, Parameter):
-        return value
-    return Parameter(jnp.asarray(_checked(name, value, Real())), Real(), frozen, prior)
+    return _parameter(value, name, Real(), frozen=frozen, prior=prior)
 
 
 def triangular(value, *, name: str = "value", frozen: bool = False) -> Parameter:
     """Lower triangular matrices (..., m, m); an existing `Parameter` passes through unchanged."""
-    if isinstance(value, Parameter):
-        return value
-    return Parameter(jnp.tril(jnp.asarray(_checked(name, value, Triangular()))), Triangular(), frozen)
+    return _parameter(value, name, Triangular(), frozen=frozen)
+
+
+def check_per_output(name: str, parameter: Parameter) -> Parameter:
+    """Check that a parameter is one number, or has one for each of P outputs."""
+    if parameter.raw.ndim > 1:
+        raise ValueError(f"{name} must be one number or have shape (P,), got {parameter.raw.shape}")
+    return parameter
 
 
 def reader(field: str, doc: str) -> Any:
-    """A read-only property that gives the constrained value of the parameter stored in ``field``."""
+    """A read-only property with the constrained value of the parameter in ``field``."""
     return property(lambda self: getattr(self, field).value, doc=doc)
 
 
@@ -164,23 +187,29 @@ def _name(path) -> str:
 
 
 def named_parameters(module) -> dict[str, Parameter]:
-    """Every parameter of a model or kernel by its name, such as ``kernel.lengthscale`` or ``Z``."""
+    """All parameters of a model, kernel or likelihood by name, such as ``kernel.lengthscale`` or ``Z``.
+
+    >>> list(tgp.named_parameters(tgp.kernels.Linear() + tgp.kernels.White()))
+    ['parts[0].variance', 'parts[1].variance']
+    """
     leaves = jax.tree_util.tree_leaves_with_path(module, is_leaf=_is_parameter)
     return {_name(path): leaf for path, leaf in leaves if _is_parameter(leaf)}
 
 
 def _matches(name: str, pattern: str) -> bool:
-    """Whether ``pattern`` with wildcards ``*`` and ``?`` fits; brackets stand for themselves, as in ``parts[0]``."""
+    """Whether ``name`` fits ``pattern`` with wildcards ``*`` and ``?``; brackets are literal, as in ``parts[0]``."""
     return fnmatchcase(name, pattern.replace("[", "[[]"))
 
 
 def _map_matching(module: T, patterns, change) -> T:
+    """Replace each parameter that fits a pattern by ``change(name, parameter, pattern)``; the last pattern wins."""
     names = named_parameters(module)
+    known = ", ".join(names) or "none"
     if not patterns:
-        raise ValueError(f"name at least one parameter; there are {', '.join(names) or 'none'}")
+        raise ValueError(f"name at least one parameter; there are {known}")
     for pattern in patterns:
         if not any(_matches(name, pattern) for name in names):
-            raise ValueError(f"no parameter is called {pattern!r}; there are {', '.join(names) or 'none'}")
+            raise ValueError(f"no parameter is called {pattern!r}; there are {known}")
 
     def visit(path, leaf):
         name = _name(path) if _is_parameter(leaf) else ""
@@ -191,48 +220,64 @@ def _map_matching(module: T, patterns, change) -> T:
 
 
 def freeze(module: T, *names: str) -> T:
-    """``module`` with these parameters held fixed in training. Names may hold wildcards: ``"kernel.*"``."""
-    return _map_matching(module, names, lambda _n, p, _m: Parameter(p.raw, p.transform, True, p.prior))
+    """``module`` with these parameters fixed in training. Names may have wildcards: ``"kernel.*"``.
+
+    >>> kernel = tgp.freeze(tgp.kernels.Matern32(), "lengthscale")
+    >>> tgp.named_parameters(kernel)["lengthscale"].frozen
+    True
+    """
+    return _map_matching(module, names, lambda name, p, pattern: replace(p, frozen=True))
 
 
 def unfreeze(module: T, *names: str) -> T:
-    """``module`` with these parameters trained again."""
-    return _map_matching(module, names, lambda _n, p, _m: Parameter(p.raw, p.transform, False, p.prior))
+    """``module`` with these parameters trained again; the opposite of `freeze`.
+
+    >>> likelihood = tgp.unfreeze(tgp.likelihoods.StudentT(), "df")
+    """
+    return _map_matching(module, names, lambda name, p, pattern: replace(p, frozen=False))
 
 
 def with_priors(module: T, priors: dict[str, Prior | None]) -> T:
-    """``module`` with these priors on its parameters (None removes one); training is then MAP estimation."""
+    """``module`` with these priors on its parameters, so that training is MAP estimation; None removes a prior.
+
+    >>> kernel = tgp.with_priors(tgp.kernels.Matern32(), {"lengthscale": tgp.priors.Gamma(2.0, 1.0)})
+    """
     for name, prior in priors.items():
         if prior is not None and not isinstance(prior, Prior):
             raise ValueError(f"the prior of {name!r} must be one of tightgp.priors, got {prior!r}")
-    return _map_matching(module, priors, lambda _n, p, m: Parameter(p.raw, p.transform, p.frozen, priors[m]))
+    return _map_matching(module, priors, lambda name, p, pattern: replace(p, prior=priors[pattern]))
 
 
 def assign(module: T, values: dict[str, Any]) -> T:
-    """``module`` with other parameter values: ``assign(model, {"noise_variance": 0.1})``."""
-    return _map_matching(module, values, lambda name, p, m: p.assigned(name, values[m]))
+    """``module`` with other parameter values; a number is taken for every entry of an array.
+
+    >>> kernel = tgp.assign(tgp.kernels.Matern32(lengthscale=[1.0, 2.0]), {"lengthscale": 0.5})
+    >>> kernel.lengthscale
+    Array([0.5, 0.5], dtype=float64)
+    """
+    return _map_matching(module, values, lambda name, p, pattern: p.with_value(name, values[pattern]))
 
 
 def cast(module: T, dtype) -> T:
-    """``module`` with every floating-point leaf in ``dtype``."""
+    """``module`` with every floating-point array in ``dtype``."""
     return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, module)
 
 
 def perturbed(module: T, key) -> T:
-    """``module`` with each trained positive parameter multiplied by a log-normal draw, for a restart."""
+    """``module`` for a random restart: each trained positive parameter is multiplied by a log-normal draw."""
 
-    def change(name, p, _):
+    def change(name, p, pattern):
         if p.frozen or not isinstance(p.transform, Positive):
             return p
         noise = jax.random.normal(jax.random.fold_in(key, zlib.crc32(name.encode())), p.raw.shape, p.raw.dtype)
-        above = (p.value - p.transform.floor) * jnp.exp(0.7 * noise)
-        return Parameter(p.transform.inverse(p.transform.floor + above), p.transform, p.frozen, p.prior)
+        floor = p.transform.floor
+        return replace(p, raw=p.transform.inverse(floor + (p.value - floor) * jnp.exp(0.7 * noise)))
 
     return _map_matching(module, ["*"], change)
 
 
 def trainable(module: T) -> T:
-    """A tree of booleans like ``module``: True where a leaf is optimised."""
+    """A tree of booleans with the structure of ``module``: True for each leaf that is optimised."""
 
     def mark(node):
         wanted = _is_parameter(node) and not node.frozen
@@ -242,22 +287,22 @@ def trainable(module: T) -> T:
 
 
 def log_prior(module) -> Float[Array, ""] | float:
-    """Sum of the log prior densities of all parameters that have one."""
+    """The sum of the log prior densities of all parameters with a prior."""
     terms = [jnp.sum(p.prior.log_density(p.value)) for p in named_parameters(module).values() if p.prior is not None]
     return sum(terms, 0.0)
 
 
 def table(module, title: str) -> str:
-    """``module``'s parameters as aligned text: name, value, shape, and whether each is trained."""
+    """The parameters of ``module`` as aligned text: name, value, shape, whether trained, and prior."""
     rows = [("parameter", "value", "shape", "trained", "prior")]
     for name, p in named_parameters(module).items():
-        rows.append((name, _shown(p), str(p.raw.shape), "no" if p.frozen else "yes", str(p.prior or "")))
-    widths = [max(len(row[i]) for row in rows) for i in range(5)]
+        rows.append((name, _format(p), str(p.raw.shape), "no" if p.frozen else "yes", str(p.prior or "")))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join([title, *("  " + line for line in lines)])
 
 
-def _shown(p: Parameter) -> str:
+def _format(p: Parameter) -> str:
     if isinstance(p.raw, jax.core.Tracer) or not eqx.is_array(p.raw):
         return "..."
     value = np.asarray(p.value)

@@ -1,20 +1,22 @@
-"""Where new rows lie among the latent inputs that a `GPLVM` has learnt (maths 7.8)."""
+"""Place new rows among the latent inputs that a `GPLVM` has learnt (maths 7.8)."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from sklearn.neighbors import NearestNeighbors
 
-from tightgp import checks, parameters, predictive
-from tightgp.conditionals import DIAGONAL
+from tightgp import checks, parameters
+from tightgp.bounds.structures import DIAGONAL, STANDARD
 from tightgp.data import Dataset
 from tightgp.models.gplvm import GPLVM
 from tightgp.models.latent_inputs import LatentInputs
-from tightgp.models.placement import Placement, each_objective
+from tightgp.models.new_rows import NewRows, row_objectives
+from tightgp.numerics import chunks
 from tightgp.posterior import Posterior
 from tightgp.training import fit
 
-#: Distances between new rows and training rows held at a time.
-_MOST_DISTANCES = 1 << 22
+#: At most so many new rows are placed at a time.
+_MOST_ROWS = 1024
 
 
 def place(
@@ -27,14 +29,28 @@ def place(
     steps: int = 200,
     progress: bool = False,
 ) -> LatentInputs:
-    """q of the latent inputs of ``new`` rows, given the ``model`` trained on ``data``.
+    """Find q of the latent inputs of new rows, with everything else as trained (maths 7.8).
 
-    Outputs that were not seen are NaN in ``Dataset.latent(Y, Q, missing=True)``. Each row starts from the latent
-    inputs of the ``starts`` training rows whose outputs are nearest to its own, and keeps the best; L-BFGS takes up to
-    ``steps`` steps from each. ``posterior`` is ``model.posterior(data)``, where that is at hand.
+    Each row starts from the latent inputs of the ``starts`` training rows whose outputs are nearest to its own, and
+    keeps the best result.
 
-    >>> inputs = place(result.model, data, Dataset.latent(Y_new, 7))
-    >>> inputs.mean, inputs.variance
+    Args:
+        model: the trained model.
+        data: the N rows it was trained on.
+        new: the rows to place, such as ``Dataset.latent(Y, Q)``; NaN in ``Dataset.latent(Y, Q, missing=True)`` is a
+            missing output.
+        posterior: ``model.posterior(data)``, to save the time to compute it.
+        starts: number of starts of each row.
+        steps: most steps of L-BFGS from each start.
+        progress: show a progress bar.
+
+    Returns:
+        Means and variances (n, Q) of the latent inputs.
+
+    >>> data = tgp.Dataset.latent(np.column_stack([X, y]), 1)
+    >>> model = tgp.GPLVM.start(data.y, num_latents=1, num_inducing=5)
+    >>> tgp.place(model, data, data.take([0, 1]), starts=1, steps=5).mean.shape
+    (2, 1)
     """
     if not isinstance(model, GPLVM):
         raise ValueError(f"model must be a trained tightgp.GPLVM, got {type(model).__name__}")
@@ -50,46 +66,56 @@ def place(
         posterior.likelihood.check_targets(np.asarray(new.targets))
     except ValueError as error:
         raise ValueError(f"new: {error}") from None
-    near = nearest(_outputs(posterior, model.inputs, data), np.asarray(new.targets), starts)
+    near = nearest(_predicted_outputs(posterior, model.inputs, data), np.asarray(new.targets), starts)
+    # Chunks of few sizes, because JAX compiles a program for each; the last row fills up the last chunk.
+    size, number = chunks.plan(chunks.rounded_up(new.num_data), _MOST_ROWS)
+    parts = np.minimum(np.arange(number * size), new.num_data - 1).reshape(number, size)
+    placed = [_place_rows(model, posterior, new.take(rows), near[rows], steps, progress) for rows in parts]
+    return jax.tree.map(lambda *part: jnp.concatenate(part)[: new.num_data], *placed)
+
+
+def _place_rows(
+    model: GPLVM, posterior: Posterior, new: Dataset, near: np.ndarray, steps: int, progress: bool
+) -> LatentInputs:
+    """Place rows from the latent inputs of each column of ``near`` in turn, and keep the best of each row."""
     best, values = model.inputs.take(near[:, 0]), np.full(new.num_data, -np.inf)
-    for k in range(starts):
-        start = _placement(model, posterior, model.inputs.take(near[:, k]))
-        # Rows are placed together, but should not feel it: each goes as far as it can.
+    for rows in near.T:
+        start = _new_rows(model, posterior, model.inputs.take(rows))
+        # A low tolerance, because it applies to the sum over rows and each row should converge.
         result = fit(start, new, steps=steps, tolerance=1e-14, progress=progress)
-        if result.message == "interrupted":
+        if result.interrupted:
             raise KeyboardInterrupt
         placed = result.model
-        here = np.asarray(each_objective(*placed.prepare(new)))
-        better = here > values
+        objectives = np.asarray(row_objectives(*placed.prepare(new)))
+        better = objectives > values
         best = jax.tree.map(lambda a, b, w=better: jnp.where(w[:, None], a, b), placed.inputs, best)
-        values = np.where(better, here, values)
+        values = np.where(better, objectives, values)
     return best
 
 
 def row_bounds(model: GPLVM, posterior: Posterior, inputs: LatentInputs, new: Dataset) -> np.ndarray:
-    """A lower bound on the log density of each of ``new`` rows (7.8), with this q of their latent inputs."""
-    return np.asarray(each_objective(*_placement(model, posterior, inputs).prepare(new)))
+    """A lower bound (n,) on the log density of each new row (maths 7.8), with this q of its latent inputs."""
+    return np.asarray(row_objectives(*_new_rows(model, posterior, inputs).prepare(new)))
 
 
-def _placement(model: GPLVM, posterior: Posterior, inputs: LatentInputs) -> Placement:
+def _new_rows(model: GPLVM, posterior: Posterior, inputs: LatentInputs) -> NewRows:
     v, bound = getattr(model.model, "v", None), model.model.bound
-    structure = DIAGONAL if bound.curvature and v is None else bound
-    return Placement(parameters.freeze(posterior.without_rows(), "*"), inputs, v, structure)
+    structure = DIAGONAL if v is None and bound != STANDARD else bound
+    return NewRows(parameters.freeze(posterior.without_rows(), "*"), inputs, v, structure)
 
 
-def _outputs(posterior: Posterior, inputs: LatentInputs, data: Dataset) -> np.ndarray:
-    """What the functions make of the training rows' latent inputs."""
-    f = predictive.marginals(posterior, None, inputs.among(jnp.asarray(data.X), data.spread))
-    return np.asarray(predictive.apply(posterior.likelihood, "predict", *f)[0])
+def _predicted_outputs(posterior: Posterior, inputs: LatentInputs, data: Dataset) -> np.ndarray:
+    """Predicted outputs (N, P) at the latent inputs of the training rows."""
+    X = inputs.among(jnp.asarray(data.X), data.uncertain_inputs)
+    return np.asarray(posterior.predict_y(X)[0]).reshape(len(X), -1)
 
 
 def nearest(outputs: np.ndarray, Y: np.ndarray, count: int) -> np.ndarray:
-    """For each row of ``Y`` the ``count`` rows of ``outputs`` nearest to it, in the columns that it has."""
-    step = max(1, _MOST_DISTANCES // len(outputs))
-    found = []
-    for i in range(0, len(Y), step):
-        seen = ~np.isnan(Y[i : i + step])
-        y = np.where(seen, Y[i : i + step], 0.0)
-        distance = seen @ (outputs**2).T - 2 * y @ outputs.T
-        found.append(np.argsort(distance, axis=1, kind="stable")[:, :count])
-    return np.concatenate(found)
+    """The ``count`` rows of ``outputs`` (N, P) nearest to each row of ``Y`` (n, P), in its columns that are not NaN.
+
+    >>> from tightgp.placing import nearest
+    >>> nearest(np.array([[0.0, 9.0], [5.0, 1.0]]), np.array([[np.nan, 2.0]]), 1)
+    array([[1]])
+    """
+    search = NearestNeighbors(n_neighbors=count, metric="nan_euclidean").fit(outputs)
+    return search.kneighbors(Y, return_distance=False)

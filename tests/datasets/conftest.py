@@ -1,11 +1,11 @@
-"""No test here sees the machine's own data or cache; those that download do it from a server of their own."""
+"""Tests use an empty cache, no TIGHTGP_DATA, and for downloads a local server."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tightgp.datasets import places
+from tightgp.datasets import download
 
 
 @pytest.fixture(autouse=True)
@@ -13,7 +13,7 @@ def cache(tmp_path, monkeypatch):
     """An empty cache, and no TIGHTGP_DATA."""
     monkeypatch.delenv("TIGHTGP_DATA", raising=False)
     folder = tmp_path / "cache"
-    monkeypatch.setattr(places, "cache", lambda: folder)
+    monkeypatch.setattr(download, "cache_folder", lambda: folder)
     return folder
 
 
@@ -27,20 +27,20 @@ def data_folder(tmp_path, monkeypatch):
 
 
 class Server:
-    """Serves ``files``; ``asked`` is what was asked for. ``promised`` lies about a length."""
+    """An HTTP server of ``files``. ``requests`` lists the paths requested; ``lengths`` overrides Content-Length."""
 
     def __init__(self):
         self.files: dict[str, bytes] = {}
-        self.promised: dict[str, int] = {}
-        self.asked: list[str] = []
-        outer = self
+        self.lengths: dict[str, int] = {}
+        self.requests: list[str] = []
+        server = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
-                outer.asked.append(self.path)
-                body = outer.files.get(self.path)
+                server.requests.append(self.path)
+                body = server.files.get(self.path)
                 self.send_response(404 if body is None else 200)
-                self.send_header("Content-Length", str(outer.promised.get(self.path, len(body or b""))))
+                self.send_header("Content-Length", str(server.lengths.get(self.path, len(body or b""))))
                 self.end_headers()
                 self.wfile.write(body or b"")
 

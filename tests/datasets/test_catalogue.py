@@ -1,4 +1,4 @@
-"""The catalogue says what it must, and says it of every set."""
+"""Every entry of the catalogue is complete, and `Source` checks its fields."""
 
 import re
 
@@ -26,14 +26,14 @@ SHAPES = {
 }
 
 
-def test_all_sets_are_there_with_their_shapes():
+def test_names_and_shapes():
     assert {name: (datasets.describe(name).rows, len(datasets.describe(name).inputs)) for name in SHAPES} == SHAPES
     assert set(datasets.names()) == set(SHAPES)
     assert len(datasets.names()) == len(SHAPES)
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_each_says_where_it_comes_from(name):
+def test_each_has_an_origin(name):
     source = datasets.describe(name)
     assert source.name == name
     assert source.page.startswith("https://")
@@ -46,7 +46,7 @@ def test_each_says_where_it_comes_from(name):
         assert "http" in source.by_hand
 
 
-def test_what_is_downloaded_is_what_has_a_checksum():
+def test_only_sets_with_a_checksum_are_downloaded():
     assert tuple(name for name in datasets.names() if datasets.describe(name).downloads) == EVANS
     sums = [datasets.describe(name).sha256 for name in EVANS]
     assert len(set(sums)) == len(sums)
@@ -62,26 +62,26 @@ def test_what_is_downloaded_is_what_has_a_checksum():
         ("houseelectric", "nine inputs and does not say which"),
     ],
 )
-def test_what_to_beware_of_is_said(name, words):
+def test_notes(name, words):
     source = datasets.describe(name)
     assert any(re.search(words, note) for note in source.notes)
     assert re.search(words, str(source))
 
 
-def test_a_source_prints_as_what_one_wants_to_know():
+def test_printed_source():
     printed = str(datasets.describe("snelson"))
     assert "200 rows, 1 inputs; target: y" in printed
     assert "(by hand)" in printed
     assert "(by hand)" not in str(datasets.describe("pol"))
 
 
-@pytest.mark.parametrize(("name", "meant"), [("kin40", "'kin40k'"), ("KeggDirected", "'keggdirected'")])
-def test_an_unknown_name_is_told_the_near_one(name, meant):
-    with pytest.raises(ValueError, match=f"name must be one of 'snelson', .*did you mean {meant}"):
+@pytest.mark.parametrize(("name", "suggestion"), [("kin40", "'kin40k'"), ("KeggDirected", "'keggdirected'")])
+def test_unknown_name_suggests_a_similar_one(name, suggestion):
+    with pytest.raises(ValueError, match=f"name must be one of 'snelson', .*did you mean {suggestion}"):
         datasets.describe(name)
 
 
-def test_a_source_stands_for_itself():
+def test_describe_returns_a_source_unchanged():
     source = datasets.Source("mine", "mine", "mine.csv", rows=3, inputs=("x",), target="y")
     assert datasets.describe(source) is source
 
@@ -100,7 +100,7 @@ def test_a_source_stands_for_itself():
         ({"sha256": "abc"}, "sha256 must be 64 lower-case hexadecimal digits"),
     ],
 )
-def test_a_source_is_checked(change, message):
+def test_fields_are_checked(change, message):
     settings = {"name": "mine", "about": "", "file": "mine.csv", "rows": 3, "inputs": ("x",), "target": "y"} | change
     with pytest.raises(ValueError, match=message):
         datasets.Source(**settings)

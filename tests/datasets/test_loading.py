@@ -1,4 +1,4 @@
-"""Each form is read from small files of it, and what is wrong with a file is said in one line that names it."""
+"""Each form is read from a small file; errors are one line that names the file."""
 
 import gzip
 import os
@@ -16,9 +16,9 @@ from tightgp import datasets
 from tightgp.datasets import DatasetError, Source, household
 from tightgp.datasets.formats import read
 
-FLOW = datasets.describe("oil")
+OIL = datasets.describe("oil")
 BIKES = datasets.describe("nybikes")
-HOUSE = datasets.describe("houseelectric")
+HOUSEHOLD = datasets.describe("houseelectric")
 
 
 def table_source(name, rows):
@@ -26,7 +26,7 @@ def table_source(name, rows):
 
 
 @pytest.mark.parametrize("name", [name for name in datasets.names() if datasets.describe(name).form == "table"])
-def test_a_table_of_numbers_with_the_target_last(name, data_folder, rng):
+def test_table_has_the_target_in_the_last_column(name, data_folder, rng):
     source = table_source(name, 7)
     values = rng.normal(size=(7, len(source.inputs) + 1)).round(4)
     text = "\n".join(",".join(f"{v:.5g}" for v in row) for row in values) + "\n"
@@ -42,7 +42,7 @@ def test_a_table_of_numbers_with_the_target_last(name, data_folder, rng):
     assert repr(data).startswith(f"Loaded({name!r}, N=7, D={len(source.inputs)}")
 
 
-def test_a_table_in_two_parts_can_be_joined_as_archives(data_folder):
+def test_two_gzip_archives_can_be_concatenated(data_folder):
     source = table_source("song", 2)
     line = ",".join(["1.5"] * 91) + "\n"
     (data_folder / source.file).write_bytes(gzip.compress(line.encode()) + gzip.compress(line.encode()))
@@ -50,7 +50,7 @@ def test_a_table_in_two_parts_can_be_joined_as_archives(data_folder):
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
-def test_numbers_are_read_as_they_were_written(tmp_path_factory, values):
+def test_numbers_are_read_exactly(tmp_path_factory, values):
     path = tmp_path_factory.mktemp("exact") / "a.csv"
     path.write_text("".join(f"{v!r},{-v!r}\n" for v in values))
     source = Source("exact", "", "a.csv", rows=len(values), inputs=("x",), target="y")
@@ -59,7 +59,7 @@ def test_numbers_are_read_as_they_were_written(tmp_path_factory, values):
     np.testing.assert_array_equal(y, np.negative(values))
 
 
-def refused(source, path, words):
+def assert_refused(source, path, words):
     with pytest.raises(DatasetError, match=words) as caught:
         read(source, path)
     message = str(caught.value)
@@ -70,43 +70,43 @@ def refused(source, path, words):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("1,2,3,4\n", "it has 1 rows and 3 inputs where 2 and 3 belong"),
+        ("1,2,3,4\n", "it has 1 rows and 3 inputs where 2 and 3 are expected"),
         ("1,2,3,4\n5,6,7\n", "number of columns changed"),
         ("1,2,3,4\n5,6,7,x\n", "could not convert string 'x'"),
         ("1,2,3,4\n5,6,7,nan\n", "y has NaN or infinite values in 1 row"),
         ("1,2,3,4\n5,inf,7,8\n", "X has NaN or infinite values in 1 row"),
-        ("1,2,3\n5,6,7\n", "2 rows and 2 inputs where 2 and 3 belong"),
+        ("1,2,3\n5,6,7\n", "2 rows and 2 inputs where 2 and 3 are expected"),
         ("", "it has 0 rows"),
     ],
 )
-def test_a_malformed_table(tmp_path, text, words):
+def test_malformed_table(tmp_path, text, words):
     path = tmp_path / "3droad.csv.gz"
     path.write_bytes(gzip.compress(text.encode()))
-    refused(table_source("3droad", 2), path, words)
+    assert_refused(table_source("3droad", 2), path, words)
 
 
-def test_a_table_cut_short_or_not_gzipped(tmp_path, rng):
+def test_table_truncated_or_not_gzipped(tmp_path, rng):
     path = tmp_path / "3droad.csv.gz"
-    whole = gzip.compress("".join(f"1,2,3,{v}\n" for v in rng.normal(size=1000)).encode())
-    path.write_bytes(whole[: len(whole) // 2])
-    refused(table_source("3droad", 1000), path, "Compressed file ended before")
+    content = gzip.compress("".join(f"1,2,3,{v}\n" for v in rng.normal(size=1000)).encode())
+    path.write_bytes(content[: len(content) // 2])
+    assert_refused(table_source("3droad", 1000), path, "Compressed file ended before")
     path.write_bytes(b"1,2,3,4\n")
-    refused(table_source("3droad", 1), path, "Not a gzipped file")
-    path.write_bytes(whole[:-8] + b"\0\0\0\0" + whole[-4:])
-    refused(table_source("3droad", 1000), path, "CRC check failed")
-    path.write_bytes(whole[:10] + b"\xff" + whole[11:])
-    refused(table_source("3droad", 1000), path, "while decompressing data: invalid block type")
+    assert_refused(table_source("3droad", 1), path, "Not a gzipped file")
+    path.write_bytes(content[:-8] + b"\0\0\0\0" + content[-4:])
+    assert_refused(table_source("3droad", 1000), path, "CRC check failed")
+    path.write_bytes(content[:10] + b"\xff" + content[11:])
+    assert_refused(table_source("3droad", 1000), path, "while decompressing data: invalid block type")
 
 
-def test_a_file_of_the_catalogue_with_rows_missing(data_folder):
+def test_missing_rows(data_folder):
     (data_folder / "snelson.csv").write_text("x,y\n1.0,2.0\n")
-    with pytest.raises(DatasetError, match="it has 1 rows and 1 inputs where 200 and 1 belong"):
+    with pytest.raises(DatasetError, match="it has 1 rows and 1 inputs where 200 and 1 are expected"):
         datasets.load("snelson")
 
 
 @pytest.mark.parametrize("header", ["High Temp ,Low Temp ", "High Temp (°F),Low Temp (°F)"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])
-def test_bicycles_whatever_their_header(tmp_path, header, encoding):
+def test_headers_with_and_without_units(tmp_path, header, encoding):
     path = tmp_path / "bikes.csv"
     lines = [f",Date,Day,{header},Precipitation,Brooklyn Bridge,Total"]
     lines += [f"{i},2016-04-0{i} 00:00:00,x,{60 + i}.5,{40 + i},0.47 (S),{1700 + i}.0,9" for i in range(3)]
@@ -121,17 +121,17 @@ def test_bicycles_whatever_their_header(tmp_path, header, encoding):
     [
         ("x,z\n1,2\n", "it has no column 'y'; its columns are 'x', 'z'"),
         ("x,y\n1,2\n3\n", "row 1 has 1 cells and the header 2"),
-        ("x,y\n1,two\n", "row 0 has 'two' for 'y'; a number belongs"),
+        ("x,y\n1,two\n", "could not convert string 'two' to float64 at row 0"),
         ("", "it has no column 'x'"),
     ],
 )
-def test_a_malformed_table_with_a_header(tmp_path, text, words):
+def test_malformed_table_with_a_header(tmp_path, text, words):
     path = tmp_path / "snelson.csv"
     path.write_text(text)
-    refused(datasets.describe("snelson"), path, words)
+    assert_refused(datasets.describe("snelson"), path, words)
 
 
-def test_columns_joined_by_hand_are_read(tmp_path):
+def test_columns_joined_by_paste_are_read(tmp_path):
     path = tmp_path / "snelson.csv"
     path.write_text("x,y\n   5.7007757e+00,  -4.5367780e-01\n")
     X, y = read(replace(datasets.describe("snelson"), rows=1), path)
@@ -141,37 +141,37 @@ def test_columns_joined_by_hand_are_read(tmp_path):
 def test_oil(data_folder, rng):
     Y, labels = rng.normal(size=(6, 12)).astype(np.float32), np.array([0, 1, 2, 0, 1, 2], np.uint8)
     np.savez_compressed(data_folder / "three_phase_oil_flow.npz", Y=Y, labels=labels)
-    data = datasets.load(replace(FLOW, rows=6))
+    data = datasets.load(replace(OIL, rows=6))
     np.testing.assert_array_equal(data.X, Y.astype(float))
     np.testing.assert_array_equal(data.y, labels)
     assert data.X.dtype == data.y.dtype == np.float64
 
 
-def test_malformed_archives(tmp_path, rng):
+def test_malformed_npz(tmp_path, rng):
     path = tmp_path / "oil_flow_train.npz"
     np.savez(path, Y=rng.normal(size=(6, 12)))
-    refused(FLOW, path, "it has no array 'labels'; its arrays are 'Y'")
+    assert_refused(OIL, path, "it has no array 'labels'; its arrays are 'Y'")
     np.savez(path, Y=rng.normal(size=(6, 12)), labels=np.zeros((6, 3)))
-    refused(FLOW, path, r"labels \(N,\), got \(6, 12\) and \(6, 3\)")
+    assert_refused(OIL, path, r"labels \(N,\), got \(6, 12\) and \(6, 3\)")
     np.savez(path, Y=np.array([{}], dtype=object), labels=np.zeros(1))
-    refused(FLOW, path, "allow_pickle=False")
+    assert_refused(OIL, path, "allow_pickle=False")
     np.savez(path, Y=rng.normal(size=(6, 12)), labels=np.zeros(6))
     path.write_bytes(path.read_bytes()[:-40])
-    refused(FLOW, path, "it is no whole .npz archive")
+    assert_refused(OIL, path, "it is not a complete .npz archive")
     path.write_bytes(b"")
-    refused(FLOW, path, "it is no whole .npz archive")
+    assert_refused(OIL, path, "it is not a complete .npz archive")
 
 
 MINUTES = np.array([0, 1, 3, 396, 396 + 1440 * 380], np.uint32)  # minute 396 is midnight
 
 
-def house(folder, rng):
-    """A few minutes in whole numbers, and the same in UCI's text, with minutes that were not measured."""
-    scales = {name: scale for name, (_, scale) in household._MEASURED.items()}
+def write_household(folder, rng):
+    """Write a few minutes as integers, and return them with UCI's text for them, which has a minute not measured."""
+    scales = {name: scale for name, (_, scale) in household._MEASUREMENTS.items()}
     numbers = {name: rng.integers(80, 250, len(MINUTES)).astype(np.uint16) for name in scales}
     numbers["Voltage"][0] = 435  # 4.35 × 100 falls short of 435
-    packed = {household._MEASURED[name][0]: column for name, column in numbers.items()}
-    np.savez(folder / "houseelectric.npz", minute=MINUTES, epoch="2006-12-16T17:24", **packed)
+    columns = {household._MEASUREMENTS[name][0]: column for name, column in numbers.items()}
+    np.savez(folder / "houseelectric.npz", minute=MINUTES, epoch="2006-12-16T17:24", **columns)
     lines = [";".join(["Date", "Time", *scales])]
     for i, minute in enumerate(MINUTES):
         time = np.datetime64("2006-12-16T17:24") + np.timedelta64(int(minute), "m")
@@ -184,9 +184,9 @@ def house(folder, rng):
     return numbers, "\r\n".join(lines) + "\r\n"
 
 
-def test_the_households_power(tmp_path, rng):
-    numbers, text = house(tmp_path, rng)
-    source = replace(HOUSE, rows=len(MINUTES))
+def test_household_from_npz_text_and_zip(tmp_path, rng):
+    numbers, text = write_household(tmp_path, rng)
+    source = replace(HOUSEHOLD, rows=len(MINUTES))
     X, y = read(source, tmp_path / "houseelectric.npz")
     np.testing.assert_array_equal(X[:, 0], [2006, 2006, 2006, 2006, 2008])
     np.testing.assert_array_equal(X[:, 1], [350, 350, 350, 351, 1])
@@ -207,32 +207,32 @@ def test_the_households_power(tmp_path, rng):
         np.testing.assert_array_equal(same_y, y)
 
 
-def test_the_households_power_malformed(tmp_path, rng):
-    _, text = house(tmp_path, rng)
-    packed = tmp_path / "houseelectric.npz"
-    refused(HOUSE, packed, f"it has {len(MINUTES)} rows and 9 inputs where 2049280 and 9 belong")
-    with np.load(packed) as file:
+def test_malformed_household(tmp_path, rng):
+    _, text = write_household(tmp_path, rng)
+    npz = tmp_path / "houseelectric.npz"
+    assert_refused(HOUSEHOLD, npz, f"it has {len(MINUTES)} rows and 9 inputs where 2049280 and 9 are expected")
+    with np.load(npz) as file:
         arrays = dict(file)
-    np.savez(packed, **arrays | {"voltage_centi_v": arrays["voltage_centi_v"] / 1.0})
-    refused(HOUSE, packed, "'voltage_centi_v' must be whole numbers, one a row, got float64")
-    np.savez(packed, **arrays | {"sub1_wh": arrays["sub1_wh"][:-1]})
-    refused(HOUSE, packed, r"'sub1_wh' must be whole numbers, one a row, got uint16 of shape \(4,\)")
-    np.savez(packed, **arrays | {"gap_milli_kw": 0 * arrays["gap_milli_kw"]})
-    refused(HOUSE, packed, "Global_active_power is not positive in row 0")
+    np.savez(npz, **arrays | {"voltage_centi_v": arrays["voltage_centi_v"] / 1.0})
+    assert_refused(HOUSEHOLD, npz, "'voltage_centi_v' must be integers, one for each row, got float64")
+    np.savez(npz, **arrays | {"sub1_wh": arrays["sub1_wh"][:-1]})
+    assert_refused(HOUSEHOLD, npz, r"'sub1_wh' must be integers, one for each row, got uint16 of shape \(4,\)")
+    np.savez(npz, **arrays | {"gap_milli_kw": 0 * arrays["gap_milli_kw"]})
+    assert_refused(HOUSEHOLD, npz, "Global_active_power is not positive in row 0")
     plain = tmp_path / "a.txt"
     plain.write_text(text.replace("Voltage", "Volts"))
-    refused(HOUSE, plain, "Voltage")
+    assert_refused(HOUSEHOLD, plain, "Voltage")
     plain.write_text(text.replace("16/12/2006", "2006-12-16"))
-    refused(HOUSE, plain, "time data")
+    assert_refused(HOUSEHOLD, plain, "time data")
     zipped = tmp_path / "a.zip"
     zipped.write_bytes(b"PK no archive")
-    refused(HOUSE, zipped, "not a zip file")
+    assert_refused(HOUSEHOLD, zipped, "not a zip file")
     with zipfile.ZipFile(zipped, "w") as archive:
         archive.writestr("readme.txt", "nothing here")
-    refused(HOUSE, zipped, "household_power_consumption.txt")
+    assert_refused(HOUSEHOLD, zipped, "columns expected but not found")
 
 
-def test_what_is_heavy_is_imported_when_needed_and_pooch_only_to_download(data_folder):
+def test_pooch_and_pandas_are_imported_only_when_needed(data_folder):
     (data_folder / "snelson.csv").write_text("x,y\n" + "1.5,2.5\n" * 200)
     code = """
 import sys

@@ -1,4 +1,4 @@
-"""The real files, where TIGHTGP_DATA has them: what the catalogue says of them is so."""
+"""The real files in TIGHTGP_DATA agree with the catalogue."""
 
 import hashlib
 import os
@@ -35,13 +35,13 @@ def test_shape_and_checksum(name, load):
         assert hashlib.sha256(datasets.locate(name).read_bytes()).hexdigest() == source.sha256
 
 
-def test_bicycles_are_thirty_days_seven_times(load):
+def test_nybikes_repeats_thirty_days_seven_times(load):
     data = load("nybikes")
     np.testing.assert_array_equal(data.X, np.tile(data.X[:30], (7, 1)))
     np.testing.assert_array_equal(data.y, np.tile(data.y[:30], 7))
 
 
-def test_bikes_inputs_16_and_17_sum_to_the_exponential_of_the_target(load):
+def test_inputs_16_and_17_of_bike_sum_to_the_exponential_of_the_target(load):
     data = load("bike")
     total, power = data.X[:, 15] + data.X[:, 16], np.exp(data.y)
     slope, shift = np.polyfit(power, total, 1)
@@ -54,9 +54,9 @@ def test_input_10_of_keggundirected_is_constant(load):
 
 
 @pytest.mark.parametrize(("name", "distinct"), [("protein", 43972), ("keggdirected", 15811), ("keggundirected", 18451)])
-def test_distinct_rows(name, distinct, load):
+def test_number_of_distinct_rows(name, distinct, load):
     assert len(np.unique(load(name).X, axis=0)) == distinct
 
 
-def test_oils_labels(load):
+def test_labels_of_oil(load):
     assert set(load("oil").y) == {0, 1, 2}

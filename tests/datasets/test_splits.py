@@ -1,4 +1,4 @@
-"""Splits: the paper's sizes, the rows of their seed, standardised by the training part, and back."""
+"""Splits have the paper's sizes and the rows of their seed, and are standardised by the training rows."""
 
 from dataclasses import replace
 
@@ -28,35 +28,35 @@ TRAINING_ROWS = {
 
 def loaded(X, y, task="regression"):
     names = tuple(f"x{i}" for i in range(X.shape[1]))
-    return Loaded(X, y, Source("made", "", "made.csv", rows=len(y), inputs=names, target="y", task=task))
+    return Loaded(X, y, Source("mine", "", "mine.csv", rows=len(y), inputs=names, target="y", task=task))
 
 
 @pytest.fixture
-def made(rng):
+def data(rng):
     return loaded(3 + 5 * rng.normal(size=(501, 8)), 100 + 7 * rng.normal(size=501))
 
 
 @pytest.mark.parametrize("name", TRAINING_ROWS)
-def test_the_papers_numbers_of_training_rows(name):
+def test_numbers_of_training_rows_are_those_of_the_paper(name):
     rows = datasets.describe(name).rows
     parts = datasets.split(loaded(np.zeros((rows, 1)), np.zeros(rows)))
     assert parts.train.num_data == TRAINING_ROWS[name]
 
 
 @pytest.mark.parametrize("seed", [0, 3])
-def test_rows_and_numbers_are_those_of_the_published_results(made, seed):
-    """The split of the Kin40k experiment as it was first written, bit for bit."""
-    table = np.column_stack([made.X, made.y])
+def test_split_equals_that_of_the_published_results(data, seed):
+    """Bit for bit."""
+    table = np.column_stack([data.X, data.y])
     order = np.random.default_rng(seed).permutation(len(table))
     rest, test = order[: int(0.8 * len(table))], order[int(0.8 * len(table)) :]
     train, validation = rest[: int(0.8 * len(rest))], rest[int(0.8 * len(rest)) :]
     table = (table - table[train].mean(axis=0)) / table[train].std(axis=0)
-    parts = datasets.split(made, seed)
+    parts = datasets.split(data, seed)
     for part, rows in ((parts.train, train), (parts.validation, validation), (parts.test, test)):
         np.testing.assert_array_equal(part.X, table[rows, :-1])
         np.testing.assert_array_equal(part.y, table[rows, -1])
-    for mine, rows in zip(parts.rows, (train, validation, test), strict=True):
-        np.testing.assert_array_equal(mine, rows)
+    for found, rows in zip(parts.rows, (train, validation, test), strict=True):
+        np.testing.assert_array_equal(found, rows)
 
 
 @given(
@@ -65,7 +65,7 @@ def test_rows_and_numbers_are_those_of_the_published_results(made, seed):
     st.floats(0.01, 0.9),
     st.floats(0, 0.9),
 )
-def test_every_row_is_in_one_part(count, seed, test, validation):
+def test_every_row_is_in_exactly_one_part(count, seed, test, validation):
     first = int((1 - test) * count)
     if not int((1 - validation) * first):
         return
@@ -77,38 +77,38 @@ def test_every_row_is_in_one_part(count, seed, test, validation):
     assert (parts.validation is None) == (len(parts.rows[1]) == 0)
 
 
-def test_the_seed_decides(made):
-    assert np.array_equal(datasets.split(made, 1).train.X, datasets.split(made, 1).train.X)
-    assert not np.array_equal(datasets.split(made, 1).rows[0], datasets.split(made, 2).rows[0])
+def test_seed_decides_the_split(data):
+    assert np.array_equal(datasets.split(data, 1).train.X, datasets.split(data, 1).train.X)
+    assert not np.array_equal(datasets.split(data, 1).rows[0], datasets.split(data, 2).rows[0])
 
 
-def test_the_training_part_is_standard_and_the_way_back_is_exact(made):
-    parts = datasets.split(made, 4)
+def test_training_rows_are_standardised_and_can_be_converted_back(data):
+    parts = datasets.split(data, 4)
     np.testing.assert_allclose(parts.train.X.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(parts.train.X.std(axis=0), 1)
     np.testing.assert_allclose([parts.train.y.mean(), parts.train.y.std()], [0, 1], atol=1e-12)
     assert abs(parts.test.y.mean()) > 1e-3
     rows = parts.rows[2]
-    np.testing.assert_array_equal(parts.inputs(made.X[rows]), parts.test.X)
-    np.testing.assert_allclose(parts.in_units(parts.test.y), made.y[rows])
-    np.testing.assert_allclose(parts.input_shift + parts.input_scale * parts.test.X, made.X[rows])
-    assert repr(parts) == "Split('made', seed=4, rows=320/80/101)"
+    np.testing.assert_array_equal(parts.inputs(data.X[rows]), parts.test.X)
+    np.testing.assert_allclose(parts.in_units(parts.test.y), data.y[rows])
+    np.testing.assert_allclose(parts.input_shift + parts.input_scale * parts.test.X, data.X[rows])
+    assert repr(parts) == "Split('mine', seed=4, rows=320/80/101)"
 
 
-def test_variances_and_densities_in_units(made):
+def test_variances_and_densities_in_units(data):
     from scipy.stats import norm
 
-    parts = datasets.split(made)
+    parts = datasets.split(data)
     mean, var = parts.in_units(np.array([0.3]), np.array([0.5]))
     standard = norm.logpdf(parts.test.y[0], 0.3, np.sqrt(0.5))
-    in_units = norm.logpdf(made.y[parts.rows[2][0]], mean[0], np.sqrt(var[0]))
+    in_units = norm.logpdf(data.y[parts.rows[2][0]], mean[0], np.sqrt(var[0]))
     np.testing.assert_allclose(parts.log_density_in_units(standard), in_units)
 
 
-def test_a_constant_input_is_centred_and_left_unscaled(made):
-    X = made.X.copy()
+def test_constant_input_is_centred_and_not_scaled(data):
+    X = data.X.copy()
     X[:, 2] = 0.1  # its mean is not 0.1 in floating point, so its deviation is not zero
-    parts = datasets.split(replace(made, X=X))
+    parts = datasets.split(replace(data, X=X))
     assert np.std(X[parts.rows[0], 2]) > 0
     assert (parts.input_shift[2], parts.input_scale[2]) == (0.1, 1.0)
     assert not np.any(parts.train.X[:, 2])
@@ -116,23 +116,23 @@ def test_a_constant_input_is_centred_and_left_unscaled(made):
 
 
 @pytest.mark.parametrize("task", ["counts", "classes"])
-def test_counts_and_classes_stay_what_they_are(made, task):
-    data = loaded(made.X, np.arange(501) % 3 + 0.0, task)
-    parts = datasets.split(data)
+def test_counts_and_classes_are_not_standardised(data, task):
+    labelled = loaded(data.X, np.arange(501) % 3 + 0.0, task)
+    parts = datasets.split(labelled)
     assert set(parts.train.y) == {0, 1, 2}
     assert (parts.target_shift, parts.target_scale) == (0, 1)
     np.testing.assert_allclose(parts.train.X.std(axis=0), 1)
-    asked = datasets.split(data, standardise_targets=True)
-    np.testing.assert_allclose(asked.train.y.std(), 1)
+    standardised = datasets.split(labelled, standardise_targets=True)
+    np.testing.assert_allclose(standardised.train.y.std(), 1)
 
 
-def test_no_validation(made):
-    parts = datasets.split(made, test=0.1, validation=0)
+def test_no_validation(data):
+    parts = datasets.split(data, test=0.1, validation=0)
     assert parts.validation is None
     assert (parts.train.num_data, parts.test.num_data) == (450, 51)
 
 
-def test_a_name_is_loaded(data_folder):
+def test_name_is_loaded(data_folder):
     (data_folder / "snelson.csv").write_text("x,y\n" + "".join(f"{i},{i * i}\n" for i in range(200)))
     parts = datasets.split("snelson", seed=1)
     assert (parts.train.num_data, parts.validation.num_data, parts.test.num_data) == (128, 32, 40)
@@ -143,18 +143,18 @@ def test_a_name_is_loaded(data_folder):
     ("arguments", "message"),
     [
         ({"seed": -1}, "seed must be a whole number of at least 0"),
-        ({"test": 1.0}, "test must be a share from 0 to below 1"),
-        ({"validation": -0.1}, "validation must be a share from 0 to below 1"),
+        ({"test": 1.0}, "test must be at least 0 and below 1"),
+        ({"validation": -0.1}, "validation must be at least 0 and below 1"),
         ({"test": np.nan}, "test must be one finite number"),
         ({"test": 0.0}, "leave no row to train or to test"),
         ({"test": 0.9999}, "leave no row to train or to test"),
     ],
 )
-def test_arguments_are_checked(made, arguments, message):
+def test_arguments_are_checked(data, arguments, message):
     with pytest.raises(ValueError, match=message):
-        datasets.split(made, **arguments)
+        datasets.split(data, **arguments)
 
 
-def test_new_inputs_are_checked(made):
+def test_new_inputs_are_checked(data):
     with pytest.raises(ValueError, match="X has 2 column"):
-        datasets.split(made).inputs(np.zeros((3, 2)))
+        datasets.split(data).inputs(np.zeros((3, 2)))

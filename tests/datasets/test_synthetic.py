@@ -1,4 +1,4 @@
-"""What is made up is the same for the same seed, and what its docstring says."""
+"""Synthetic data follow their seed and their docstrings."""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ from tightgp import datasets
 
 
 @pytest.mark.parametrize("make", [datasets.wiggly, datasets.counts, datasets.classes])
-def test_data_are_the_same_for_the_same_seed(make):
+def test_same_seed_gives_the_same_data(make):
     assert make(20, seed=3).num_data == 20
     np.testing.assert_array_equal(make(20, seed=3).X, make(20, seed=3).X)
     np.testing.assert_array_equal(make(20, seed=3).y, make(20, seed=3).y)
@@ -19,7 +19,7 @@ def test_data_are_the_same_for_the_same_seed(make):
         make(20, seed=-1)
 
 
-def test_wiggly_is_a_function_and_noise():
+def test_wiggly_adds_noise_of_the_given_size():
     still = datasets.wiggly(400, seed=1, noise_sd=0.0)
     noisy = datasets.wiggly(400, seed=1)
     np.testing.assert_array_equal(still.X, noisy.X)
@@ -27,7 +27,7 @@ def test_wiggly_is_a_function_and_noise():
     assert 0 <= still.X.min() < still.X.max() <= 6
 
 
-def test_counts_have_their_rate():
+def test_counts_have_the_rate_of_count_rate():
     x = np.linspace(-10, 10, 50)
     np.testing.assert_array_equal(datasets.counts().X[:, 0], x)
     mean = np.mean([datasets.counts(seed=s).y for s in range(400)], axis=0)
@@ -37,7 +37,7 @@ def test_counts_have_their_rate():
 
 
 @pytest.mark.parametrize("num_classes", [2, 3, 5])
-def test_every_class_is_there_and_can_be_learnt(num_classes):
+def test_every_class_occurs_and_can_be_learnt(num_classes):
     from sklearn.neighbors import KNeighborsClassifier
 
     data = datasets.classes(60 * num_classes, num_classes, seed=1)
@@ -48,14 +48,14 @@ def test_every_class_is_there_and_can_be_learnt(num_classes):
     assert set(datasets.classes(num_classes, num_classes).y) == set(range(num_classes))
 
 
-def test_classes_are_checked():
+def test_arguments_of_classes_are_checked():
     with pytest.raises(ValueError, match="num_classes must be at least 2"):
         datasets.classes(10, 1)
     with pytest.raises(ValueError, match="num_data=2 is too few for 3 classes"):
         datasets.classes(2, 3)
 
 
-def test_the_mixed_table():
+def test_mixed_table_has_the_documented_columns():
     frame = datasets.mixed_table(300, seed=1, missing=0.1)
     pd.testing.assert_frame_equal(frame, datasets.mixed_table(300, seed=1, missing=0.1))
     assert not frame.equals(datasets.mixed_table(300, seed=2, missing=0.1))
@@ -68,7 +68,7 @@ def test_the_mixed_table():
     assert (frame["rent"] > 0).all()
 
 
-def test_the_mixed_tables_rent_follows_from_each_column():
+def test_rent_depends_on_each_column():
     frame = datasets.mixed_table(2000, missing=0.0)
     assert not frame.isna().any(axis=None)
     price = frame["rent"] / frame["area"]
@@ -78,9 +78,9 @@ def test_the_mixed_tables_rent_follows_from_each_column():
     assert frame["rent"].corr(frame["area"]) > 0.8
 
 
-def test_some_cells_are_missing_even_in_a_small_table():
+def test_small_tables_have_missing_cells():
     assert datasets.mixed_table(5, missing=0.01).isna().sum().tolist() == [1, 1, 1, 1, 0]
-    with pytest.raises(ValueError, match="missing must be a share"):
+    with pytest.raises(ValueError, match="missing must be at least 0"):
         datasets.mixed_table(missing=1.0)
     with pytest.raises(ValueError, match="num_rows must be a whole number"):
         datasets.mixed_table(0)

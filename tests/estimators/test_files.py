@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import tightgp as tgp
-from tightgp.training import problem
+from tightgp.training.objective import Objective
 
 
 def frame(num_rows=40, seed=0):
@@ -54,18 +54,18 @@ def test_a_fit_that_grows_is_broken_off_and_goes_on(tmp_path, monkeypatch):
 
     whole = estimator().fit(X, y)
     assert [entry["n_inducing"] for entry in whole.inducing_path_] == [32, 48]
-    evaluate, calls = problem.Problem.at, iter(range(7))
+    advance, calls = Objective.advance, iter(range(7))
 
     def broken(*arguments):
         if next(calls, None) is None:
             raise KeyboardInterrupt
-        return evaluate(*arguments)
+        return advance(*arguments)
 
-    monkeypatch.setattr(problem.Problem, "at", broken)
+    monkeypatch.setattr(Objective, "advance", broken)
     part = estimator(checkpoint=tmp_path / "work").fit(X, y)
-    assert part.message_ == "interrupted"
+    assert part.stop_reason_ == "interrupted"
     assert np.all(np.isfinite(part.predict(X)))
-    monkeypatch.setattr(problem.Problem, "at", evaluate)
+    monkeypatch.setattr(Objective, "advance", advance)
     with pytest.raises(ValueError, match="resume=True"):
         estimator(checkpoint=tmp_path / "work").fit(X, y)
     again = estimator(checkpoint=tmp_path / "work", resume=True).fit(X, y)

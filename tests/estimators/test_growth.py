@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import tightgp as tgp
-from tightgp.estimators import choice, growth, recipes
+from tightgp.estimators import growth, recipes
+from tightgp.estimators import plan as plans
 from tightgp.estimators.settings import Settings
 
 
@@ -40,10 +41,10 @@ def settings(**changes):
     return Settings.of(tgp.SparseGPRegressor("auto", **changes), ("collapsed", "minibatch"))
 
 
-def why(gain, tolerance=0.01, gap=None, message="done", rows=1000):
+def why(gain, tolerance=0.01, gap=None, reason=tgp.StopReason.TOLERANCE, rows=1000):
     path = [{"n_inducing": 32, "bound": 0.0}, {"n_inducing": 64, "bound": 32 * gain, "gain_per_point": gain}]
     bracket = None if gap is None else tgp.EvidenceBracket(-gap, 0.0, rows)
-    result = tgp.FitResult(None, {}, True, message, 0.0, 0.0, 0)
+    result = tgp.FitResult(None, {}, reason, "", 0.0, 0.0, 0)
     return growth._why_stop(result, path, bracket, settings(tolerance=tolerance), rows)
 
 
@@ -53,7 +54,7 @@ def test_why_it_stops():
     assert "each of the last new points gained 0.09 nats, less than 0.1" in why(gain=0.09, gap=900.0)
     assert "gained 0.0064 nats a row, under tolerance=0.01" in why(gain=0.2)
     assert why(gain=5.0) == ""
-    assert why(gain=5.0, message="interrupted") == "interrupted at 64"
+    assert why(gain=5.0, reason=tgp.StopReason.INTERRUPTED) == "interrupted at 64"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_new_points_are_those_least_explained(table):
 
 def test_more_points_leave_a_trained_model_as_it_is(table):
     """q(f) is the same before and after: training goes on from where it was."""
-    X, plan = standardised(table), choice.Plan("full", 5, 1, "")
+    X, plan = standardised(table), plans.Plan("full", 5, 1, "")
     kernel, likelihood = tgp.kernels.Matern32(1.3, [0.8, 2.0]), tgp.likelihoods.Poisson()
     recipe = recipes.Variational(kernel, likelihood, None, plan, tgp.means.Constant(0.4))
     data = tgp.Dataset(X, np.minimum(table.counts, 20))
@@ -117,7 +118,7 @@ def test_more_points_leave_a_trained_model_as_it_is(table):
 
 
 def test_a_larger_collapsed_model_begins_where_the_smaller_ended(regressor, table):
-    recipe = recipes.Collapsed(tgp.kernels.Matern32(), "standard", choice.Plan("collapsed", 1, 1, ""))
+    recipe = recipes.Collapsed(tgp.kernels.Matern32(), "standard", plans.Plan("collapsed", 1, 1, ""))
     data = tgp.Dataset(regressor.encoding_.transform(table.X), (table.y - table.y.mean()) / table.y.std())
     model = regressor.model_
     larger = recipe.extended(model, data.X[:4])
@@ -156,11 +157,11 @@ def test_learning_rates_stay_and_then_fall():
 )
 def test_how_regression_is_trained(rows, changes, said):
     s = Settings.of(tgp.SparseGPRegressor(**changes), ("collapsed", "minibatch"))
-    assert said in choice.for_regression(s, rows).reason
+    assert said in plans.for_regression(s, rows).reason
 
 
 def test_how_other_likelihoods_are_trained():
     s = Settings.of(tgp.SparseGPClassifier(), ("full", "minibatch"))
-    assert choice.for_likelihood(s, 4000).reason.endswith("500 steps on all rows: 4000 rows are at most 4000.")
-    plan = choice.for_likelihood(s, 10_240)
+    assert plans.for_likelihood(s, 4000).reason.endswith("500 steps on all rows: 4000 rows are at most 4000.")
+    plan = plans.for_likelihood(s, 10_240)
     assert (plan.method, plan.amount, plan.batches) == ("minibatch", 300, 10)

@@ -55,7 +55,7 @@ def test_other_columns_are_refused(fitted, frame):
         model.predict(frame.iloc[:0])
     with (
         pytest.warns(UserWarning, match="does not have valid feature names"),
-        pytest.raises(ValueError, match=r"the columns 'city', 'day' of the training rows were no numbers"),
+        pytest.raises(ValueError, match=r"the columns 'city', 'day' of the training rows were not numbers"),
     ):
         model.predict(np.zeros((2, 3)))
 

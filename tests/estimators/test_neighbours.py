@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tightgp as tgp
-from tightgp.report import gather
+from tightgp.app.report import gather
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def local(wiggly):
 
 def test_blocks_and_neighbours_are_the_default_and_help(local, wiggly):
     X, y, new_X, new_y = wiggly
-    assert local.model_.bound.size == 64
+    assert local.model_.bound.partition.size == 64
     assert local.training_.endswith(" Predictions also use the 64 nearest training rows.")
     near = local.log_density(new_X, new_y).mean()
     mean, sd = local.predict(new_X, return_std=True)
@@ -96,16 +96,6 @@ def test_power_ep_is_told_from_a_bound(wiggly):
         tgp.SparseGPRegressor(n_inducing=8, bound="power_ep", method="minibatch").fit(*wiggly[:2])
 
 
-def test_files_from_before_neighbours_load(wiggly, tmp_path, monkeypatch):
-    model = tgp.SparseGPRegressor(n_inducing=8, max_iter=2, neighbours=0, bound="diagonal").fit(*wiggly[:2])
-    before = model.predict(wiggly[2])
-    del model.neighbours
-    tgp.save(model, tmp_path / "old")
-    np.testing.assert_array_equal(tgp.load(tmp_path / "old").predict(wiggly[2]), before)
-    with pytest.raises(ValueError, match="training_rows must be True or False"):
-        tgp.save(model, tmp_path / "old", training_rows="no")
-
-
 def test_scales_are_those_of_single_rows(local, wiggly):
     left = np.asarray(local.posterior_.residual_variance(local.encoding_.transform(wiggly[0])))
     np.testing.assert_allclose(local.scales_, 1 / (1 + left / float(local.posterior_.noise_variance)))
@@ -120,9 +110,9 @@ def test_frozen_lengthscales_need_no_second_partition(wiggly):
 
 def test_joint_answers_use_as_many_neighbours_as_are_feasible(local, wiggly, monkeypatch):
     features = local.encoding_.transform(wiggly[2])
-    assert local._near(features) == 64
-    monkeypatch.setattr("tightgp.local.MOST_JOINT", 50)
-    assert 0 < local._near(features) < 64
+    assert local._neighbours_used(jointly=features) == 64
+    monkeypatch.setattr("tightgp.posterior.local.MAX_JOINT", 50)
+    assert 0 < local._neighbours_used(jointly=features) < 64
     assert local.predict(wiggly[2], return_cov=True)[1].shape == (40, 40)
-    monkeypatch.setattr("tightgp.local.MOST_JOINT", 0)
-    assert local._near(features) is None
+    monkeypatch.setattr("tightgp.posterior.local.MAX_JOINT", 0)
+    assert local._neighbours_used(jointly=features) is None

@@ -5,7 +5,6 @@ import pytest
 
 import tightgp as tgp
 from tests.estimators.conftest import SMALL
-from tightgp import modelfile
 from tightgp.estimators import recipes
 
 
@@ -22,13 +21,6 @@ def test_mixed_precision_is_close_and_kept(table, tmp_path, regressor):
     np.testing.assert_array_equal(back.predict(table.new), mixed.predict(table.new))
 
 
-def test_models_from_before_there_was_a_choice(tmp_path):
-    old = tgp.SparseGPRegressor(n_inducing=3)
-    del old.precision
-    modelfile.save(old, tmp_path / "model.safetensors")
-    assert tgp.load(tmp_path / "model.safetensors").get_params() == tgp.SparseGPRegressor(n_inducing=3).get_params()
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -42,7 +34,7 @@ def test_precisions_that_cannot_be(parameters, message):
 
 
 def test_a_mixed_fit_that_is_too_large_for_the_collapsed_bound(table, monkeypatch):
-    monkeypatch.setattr("tightgp.estimators.choice.MOST_WORK", 1)
+    monkeypatch.setattr("tightgp.estimators.plan.MOST_WORK", 1)
     with pytest.raises(ValueError, match="precision='mixed' goes with"):
         tgp.SparseGPRegressor(n_inducing=3, precision="mixed").fit(table.X, table.y)
 

@@ -88,6 +88,6 @@ def test_an_interruption_ends_growth(monkeypatch, capsys):
     model = tgp.SparseGPRegressor("auto", max_iter=60, verbose=1).fit(X, np.sin(2 * X[:, 0]))
     assert [entry["n_inducing"] for entry in model.inducing_path_] == [32, 64]
     assert model.inducing_message_ == "interrupted at 64"
-    said = capsys.readouterr().out.splitlines()
+    said = capsys.readouterr().err.splitlines()
     assert said[0].startswith("32 inducing points: bound ")
     assert "nats a new point" in said[1]

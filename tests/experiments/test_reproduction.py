@@ -21,7 +21,7 @@ from experiments.reproduction.work import Unfinished, Work
 def no_data(monkeypatch, tmp_path):
     """Neither a data folder nor a cache."""
     monkeypatch.delenv("TIGHTGP_DATA", raising=False)
-    monkeypatch.setattr("tightgp.datasets.places.cache", lambda: tmp_path / "nothing")
+    monkeypatch.setattr("tightgp.datasets.download.cache_folder", lambda: tmp_path / "nothing")
 
 
 @pytest.fixture

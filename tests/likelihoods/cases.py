@@ -1,4 +1,4 @@
-"""The table of likelihoods that the tests run through."""
+"""A table of likelihoods for the tests, each with valid and invalid targets and a reference density."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,39 +10,45 @@ from scipy import special, stats
 from tightgp import likelihoods as L
 
 
-def over_reals():
+def real_grid():
     t = np.linspace(-13, 13, 4001)
     return np.sinh(t), np.cosh(t) * (t[1] - t[0])
 
 
-def over_positives():
+def positive_grid():
     t = np.linspace(-45, 25, 4001)
     return np.exp(t), np.exp(t) * (t[1] - t[0])
 
 
-def over_fractions():
+def fraction_grid():
     t = np.linspace(-30, 30, 4001)
     return special.expit(t), special.expit(t) * special.expit(-t) * (t[1] - t[0])
 
 
-def up_to(most):
+def counts_to(most):
     return lambda: (np.arange(most + 1.0), np.ones(most + 1))
 
 
 @dataclass
 class Case:
-    """A likelihood of two random numbers from 0.5 to 2; its targets; its density by another route.
+    """One likelihood.
 
-    ``support`` gives targets and weights that integrate over y, ``density`` the logarithm of p(y|f) for rows of f
-    and y, ``good`` three targets that can occur, ``bad`` some that cannot, ``wanted`` what the message asks for.
+    Attributes:
+        make: builds the likelihood from two random numbers between 0.5 and 2.
+        support: returns targets and weights that integrate over y.
+        density: a reference for ``log p(y|f)``, as a function of the likelihood, f (L,) and y.
+        valid: three targets that can occur.
+        invalid: targets that cannot occur.
+        message: what the error message about them says.
+        classes: whether targets are labels of unordered classes.
     """
 
     make: Callable
     support: Callable
     density: Callable
-    good: tuple
-    bad: tuple
-    wanted: str
+    valid: tuple
+    invalid: tuple
+    message: str
     classes: bool = False
 
     def build(self, seed: int = 0):
@@ -53,7 +59,7 @@ class Case:
 
     @property
     def targets(self):
-        return np.array(self.good)[:, None]
+        return np.array(self.valid)[:, None]
 
 
 def log_interval(lik, f, y):
@@ -80,141 +86,146 @@ LABELS = (-1.0, 3.0, 0.5, np.inf)
 CASES = {
     "gaussian": Case(
         lambda a, b: L.Gaussian(a),
-        over_reals,
+        real_grid,
         lambda lik, f, y: stats.norm(f[0], np.sqrt(lik.noise_variance)).logpdf(y),
-        good=(-2.0, 0.1, 4.0),
-        bad=(np.inf, -np.inf),
-        wanted="finite",
+        valid=(-2.0, 0.1, 4.0),
+        invalid=(np.inf, -np.inf),
+        message="finite",
     ),
     "heteroscedastic": Case(
         lambda a, b: L.HeteroscedasticGaussian(),
-        over_reals,
+        real_grid,
         lambda lik, f, y: stats.norm(f[0], np.exp(0.5 * f[1])).logpdf(y),
-        good=(-2.0, 0.1, 4.0),
-        bad=(np.inf, -np.inf),
-        wanted="finite",
+        valid=(-2.0, 0.1, 4.0),
+        invalid=(np.inf, -np.inf),
+        message="finite",
     ),
     "student": Case(
         lambda a, b: L.StudentT(8 + a, b),
-        over_reals,
+        real_grid,
         lambda lik, f, y: stats.t(float(lik.df), f[0], float(lik.scale)).logpdf(y),
-        good=(-2.0, 0.1, 4.0),
-        bad=(np.inf, -np.inf),
-        wanted="finite",
+        valid=(-2.0, 0.1, 4.0),
+        invalid=(np.inf, -np.inf),
+        message="finite",
     ),
     "lognormal": Case(
         lambda a, b: L.LogNormal(0.4 * a),
-        over_positives,
+        positive_grid,
         lambda lik, f, y: stats.lognorm(np.sqrt(lik.noise_variance), scale=np.exp(f[0])).logpdf(y),
-        good=(0.2, 1.0, 5.0),
-        bad=(0.0, -1.0, np.inf),
-        wanted="positive",
+        valid=(0.2, 1.0, 5.0),
+        invalid=(0.0, -1.0, np.inf),
+        message="positive",
     ),
     "gamma": Case(
         lambda a, b: L.Gamma(a),
-        over_positives,
+        positive_grid,
         lambda lik, f, y: stats.gamma(float(lik.shape), scale=np.exp(f[0]) / float(lik.shape)).logpdf(y),
-        good=(0.2, 1.0, 5.0),
-        bad=(0.0, -1.0, np.inf),
-        wanted="positive",
+        valid=(0.2, 1.0, 5.0),
+        invalid=(0.0, -1.0, np.inf),
+        message="positive",
     ),
     "exponential": Case(
         lambda a, b: L.Exponential(),
-        over_positives,
+        positive_grid,
         lambda lik, f, y: stats.expon(scale=np.exp(f[0])).logpdf(y),
-        good=(0.0, 1.0, 5.0),
-        bad=(-1.0, np.inf),
-        wanted="not negative",
+        valid=(0.0, 1.0, 5.0),
+        invalid=(-1.0, np.inf),
+        message="not negative",
     ),
     "poisson": Case(
         lambda a, b: L.Poisson(),
-        up_to(500),
+        counts_to(500),
         lambda lik, f, y: stats.poisson(np.exp(f[0])).logpmf(y),
-        good=(0.0, 1.0, 7.0),
-        bad=(-1.0, 0.5, np.inf),
-        wanted="counts",
+        valid=(0.0, 1.0, 7.0),
+        invalid=(-1.0, 0.5, np.inf),
+        message="counts",
     ),
     "negative_binomial": Case(
         lambda a, b: L.NegativeBinomial(0.5 * a),
-        up_to(2000),
+        counts_to(2000),
         negative_binomial,
-        good=(0.0, 1.0, 7.0),
-        bad=(-1.0, 0.5, np.inf),
-        wanted="counts",
+        valid=(0.0, 1.0, 7.0),
+        invalid=(-1.0, 0.5, np.inf),
+        message="counts",
     ),
     "binomial": Case(
         lambda a, b: L.Binomial(7),
-        up_to(7),
+        counts_to(7),
         lambda lik, f, y: stats.binom(7, special.expit(f[0])).logpmf(y),
-        good=(0.0, 3.0, 7.0),
-        bad=(-1.0, 0.5, 8.0),
-        wanted="num_trials = 7",
+        valid=(0.0, 3.0, 7.0),
+        invalid=(-1.0, 0.5, 8.0),
+        message="num_trials = 7",
     ),
     "binomial_probit": Case(
         lambda a, b: L.Binomial(7, "probit"),
-        up_to(7),
+        counts_to(7),
         lambda lik, f, y: stats.binom(7, stats.norm.cdf(f[0])).logpmf(y),
-        good=(0.0, 3.0, 7.0),
-        bad=(-1.0, 0.5, 8.0),
-        wanted="num_trials = 7",
+        valid=(0.0, 3.0, 7.0),
+        invalid=(-1.0, 0.5, 8.0),
+        message="num_trials = 7",
     ),
     "bernoulli": Case(
         lambda a, b: L.Bernoulli(),
-        up_to(1),
+        counts_to(1),
         lambda lik, f, y: stats.bernoulli(stats.norm.cdf(f[0])).logpmf(y),
-        good=(0.0, 1.0, 0.0),
-        bad=(-1.0, 2.0, 0.5),
-        wanted="0 or 1 .for labels -1 and 1",
+        valid=(0.0, 1.0, 0.0),
+        invalid=(-1.0, 2.0, 0.5),
+        message="0 or 1 .for labels -1 and 1",
     ),
     "bernoulli_logit": Case(
         lambda a, b: L.Bernoulli("logit"),
-        up_to(1),
+        counts_to(1),
         lambda lik, f, y: stats.bernoulli(special.expit(f[0])).logpmf(y),
-        good=(0.0, 1.0, 0.0),
-        bad=(-1.0, 2.0, 0.5),
-        wanted="0 or 1",
+        valid=(0.0, 1.0, 0.0),
+        invalid=(-1.0, 2.0, 0.5),
+        message="0 or 1",
     ),
     "beta": Case(
-        lambda a, b: L.Beta(9 * a), over_fractions, beta, good=(0.1, 0.5, 0.97), bad=(0.0, 1.0, -0.5), wanted="below 1"
+        lambda a, b: L.Beta(9 * a),
+        fraction_grid,
+        beta,
+        valid=(0.1, 0.5, 0.97),
+        invalid=(0.0, 1.0, -0.5),
+        message="below 1",
     ),
     "ordinal": Case(
         lambda a, b: L.Ordinal(edges=[-a, 0.1, b, b + 1.5], scale=0.7 * a),
-        up_to(4),
+        counts_to(4),
         log_interval,
-        good=(0.0, 2.0, 4.0),
-        bad=(-1.0, 5.0, 0.5),
-        wanted="0 to 4",
+        valid=(0.0, 2.0, 4.0),
+        invalid=(-1.0, 5.0, 0.5),
+        message="0 to 4",
     ),
     "softmax": Case(
         lambda a, b: L.Softmax(3),
-        up_to(2),
+        counts_to(2),
         lambda lik, f, y: special.log_softmax(f)[int(y)],
-        good=(0.0, 1.0, 2.0),
-        bad=LABELS,
-        wanted="0 to 2",
+        valid=(0.0, 1.0, 2.0),
+        invalid=LABELS,
+        message="0 to 2",
         classes=True,
     ),
     "softmax_of_two": Case(
         lambda a, b: L.Softmax(2),
-        up_to(1),
+        counts_to(1),
         lambda lik, f, y: special.log_softmax(f)[int(y)],
-        good=(0.0, 1.0, 1.0),
-        bad=LABELS,
-        wanted="0 to 1",
+        valid=(0.0, 1.0, 1.0),
+        invalid=LABELS,
+        message="0 to 1",
         classes=True,
     ),
     "robust_max": Case(
         lambda a, b: L.RobustMax(3, 0.1 * a),
-        up_to(2),
+        counts_to(2),
         robust_max,
-        good=(0.0, 1.0, 2.0),
-        bad=LABELS,
-        wanted="0 to 2",
+        valid=(0.0, 1.0, 2.0),
+        invalid=LABELS,
+        message="0 to 2",
         classes=True,
     ),
 }
 
 
-def every(but=()):
+def each_likelihood(but=()):
     names = [name for name in CASES if name not in but]
     return pytest.mark.parametrize("case", [CASES[name] for name in names], ids=names)

@@ -8,11 +8,11 @@ import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from scipy import special, stats
 
-from tests.likelihoods.cases import CASES, every
+from tests.likelihoods.cases import CASES, each_likelihood
 from tightgp import likelihoods as L
 from tightgp import parameters
-from tightgp.likelihoods import base
-from tightgp.likelihoods.special import log_beta, log_between, log_gamma_peak
+from tightgp.likelihoods import quadrature
+from tightgp.likelihoods.special import log_beta, log_gamma_peak, log_ndtr_difference
 
 
 @jax.jit
@@ -20,15 +20,15 @@ def log_density(lik, F, y):
     return lik.log_density(F, y)
 
 
-@every()
-def test_density_and_moments(case):
-    """The density is that of another route and integrates to one; its moments are the ones that `moments` says."""
+@each_likelihood()
+def test_density_and_moments_match_references(case):
+    """The density equals its reference and integrates to one, and `moments` are its moments."""
     y, weights = case.support()
-    rows = np.concatenate([y, case.good])[:, None]
+    rows = np.concatenate([y, case.valid])[:, None]
     for seed in range(3):
         lik, F = case.build(seed), case.latents(seed)
         table = np.asarray(log_density(lik, np.broadcast_to(F[:, None], (len(F), len(rows), F.shape[1])), rows))[..., 0]
-        expected = [[case.density(lik, f, target) for target in case.good] for f in F]
+        expected = [[case.density(lik, f, target) for target in case.valid] for f in F]
         np.testing.assert_allclose(table[:, len(y) :], expected, rtol=1e-9)
         mass = weights * np.exp(table[:, : len(y)])
         np.testing.assert_allclose(mass.sum(axis=1), 1, rtol=1e-7)
@@ -39,8 +39,8 @@ def test_density_and_moments(case):
             np.testing.assert_allclose(got, wanted, rtol=1e-7, atol=1e-12)
 
 
-@every(but=["binomial_probit", "softmax_of_two"])
-def test_samples_have_the_moments(case):
+@each_likelihood(but=["binomial_probit", "softmax_of_two"])
+def test_samples_have_the_moments_of_the_density(case):
     lik, F, draws = case.build(), case.latents(), 4000
     sample = jax.jit(lambda F: lik.sample(jax.random.key(1), F))
     y = np.asarray(sample(np.broadcast_to(F, (draws, *F.shape))))
@@ -61,7 +61,7 @@ def expectations(lik, mean, var, y):
 
 
 def gaussian_nodes(mean, var):
-    """Values and weights of f ~ N(mean, var): a grid of NumPy's nodes, 100 for one latent, fewer each for more."""
+    """Values and weights of f ~ N(mean, var) on a grid: 100 nodes for one latent, 40² for two, 24³ for three."""
     nodes, weights = hermegauss({1: 100, 2: 40, 3: 24}[mean.shape[1]])
     latents = mean.shape[1]
     grid = np.array(list(itertools.product(nodes, repeat=latents)))
@@ -69,9 +69,9 @@ def gaussian_nodes(mean, var):
     return mean + grid[:, None] * np.sqrt(var), weights
 
 
-@every(but=["robust_max"])
-def test_expectations_against_quadrature(case, monkeypatch, rng):
-    monkeypatch.setattr(base, "NUM_PAIRS", 20_000)
+@each_likelihood(but=["robust_max"])
+def test_expectations_match_quadrature(case, monkeypatch, rng):
+    monkeypatch.setattr(quadrature, "NUM_PAIRS", 20_000)
     lik, mean, y = case.build(), case.latents(), case.targets
     var = rng.uniform(0.05, 0.3, size=mean.shape)
     F, weights = gaussian_nodes(mean, var)
@@ -103,7 +103,7 @@ def test_expectations_against_quadrature(case, monkeypatch, rng):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_densities_of_data_that_say_more_or_less_than_the_latents(lik, y, rtol):
+def test_expectations_of_densities_much_narrower_or_wider_than_the_latents(lik, y, rtol):
     mean, var, y = np.array([[1.0], [-0.5], [3.0]]), np.array([[2.0], [9.0], [0.3]]), np.full((3, 1), y)
     z = np.linspace(-14, 14, 40001)
     log_weights = stats.norm.logpdf(z) + np.log(z[1] - z[0])
@@ -115,8 +115,8 @@ def test_densities_of_data_that_say_more_or_less_than_the_latents(lik, y, rtol):
         np.testing.assert_allclose(results[0], np.tensordot(np.exp(log_weights), table, axes=1), rtol=1e-8)
 
 
-def test_robust_max_against_bivariate_normal_probabilities(rng):
-    """Its density jumps, so that a grid of nodes is no reference."""
+def test_robust_max_matches_bivariate_normal_probabilities(rng):
+    """The density of RobustMax has jumps, so that a grid of nodes cannot be the reference."""
     case = CASES["robust_max"]
     lik, mean, y = case.build(), case.latents(), case.targets
     var = rng.uniform(0.05, 0.3, size=mean.shape)
@@ -137,13 +137,13 @@ def test_robust_max_against_bivariate_normal_probabilities(rng):
 EXTREMES = np.array([[-30.0, 100.0], [30.0, 100.0], [0.0, 0.0], [30.0, 1e-6], [-30.0, 1e-6]])
 
 
-@every(but=["softmax_of_two", "binomial_probit"])
+@each_likelihood(but=["softmax_of_two", "binomial_probit"])
 def test_values_and_gradients_are_finite_at_extremes(case):
-    """Gradients in float32, whose range is small; predictions in float64, for the variance of exp(f) is beyond it."""
+    """Gradients in float32, for its small range; predictions in float64, since Var[exp(f)] overflows float32."""
     lik = case.build()
     signs = np.array([1, -1, 0.5])[: lik.num_latents or 1]
     mean, var = EXTREMES[:, :1] * signs, EXTREMES[:, 1:] * np.abs(signs)
-    y = np.resize(case.good, (len(mean), 1))
+    y = np.resize(case.valid, (len(mean), 1))
 
     def densities(lik, mean, var, y):
         return jnp.sum(lik.expected_log_density(mean, var, y)) + jnp.sum(lik.predictive_log_density(mean, var, y))
@@ -156,25 +156,25 @@ def test_values_and_gradients_are_finite_at_extremes(case):
             assert leaf.dtype == dtype
 
 
-@every()
+@each_likelihood()
 def test_shapes_and_dtypes(case):
-    """Under jit and vmap, in single precision, with leading axes and, where columns stand alone, two of them."""
+    """Under jit and vmap, in float32, with leading axes; with two columns where each has its own latent."""
     lik = parameters.cast(case.build(), jnp.float32)
     key, latents = jax.random.key(0), lik.num_latents or 2
     columns, means = (2, 2) if lik.num_latents is None else (1, latents if case.classes else 1)
     F, y = jnp.zeros((5, 4, latents), jnp.float32), jnp.ones((4, columns), jnp.float32)
 
-    def everything(F):
-        one = F[0], jnp.exp(F[0])
+    def all_results(F):
+        mean_var = F[0], jnp.exp(F[0])
         return (
             [lik.log_density(F, y), lik.sample(key, F)],
             [*lik.moments(F)],
-            [lik.expected_log_density(*one, y, key), lik.predictive_log_density(*one, y, key)],
-            [*lik.predict(*one, key)],
+            [lik.expected_log_density(*mean_var, y, key), lik.predictive_log_density(*mean_var, y, key)],
+            [*lik.predict(*mean_var, key)],
         )
 
     shapes = [(5, 4, columns), (5, 4, means), (4, columns), (4, means)]
-    found = jax.eval_shape(jax.vmap(jax.jit(everything)), jnp.zeros((3, *F.shape), jnp.float32))
+    found = jax.eval_shape(jax.vmap(jax.jit(all_results)), jnp.zeros((3, *F.shape), jnp.float32))
     for results, shape in zip(found, shapes, strict=True):
         assert [(r.shape, r.dtype) for r in results] == [((3, *shape), jnp.float32)] * 2
 
@@ -184,7 +184,7 @@ def test_shapes_and_dtypes(case):
     [L.Gaussian, L.LogNormal, L.Gamma, L.NegativeBinomial, L.Beta, lambda scale: L.StudentT(5.0, scale)],
     ids=["gaussian", "lognormal", "gamma", "negative_binomial", "beta", "student"],
 )
-def test_one_parameter_for_each_output(make):
+def test_one_parameter_per_output(make):
     values, F, y = [0.5, 2.0], np.array([[0.1, -0.4], [1.0, 0.3]]), np.array([[0.3, 0.6], [0.9, 0.2]])
     if make is L.NegativeBinomial:
         y = np.round(10 * y)
@@ -192,8 +192,8 @@ def test_one_parameter_for_each_output(make):
     both.check_targets(y)
     for j, value in enumerate(values):
         column = slice(j, j + 1)
-        alone = log_density(make(value), F[:, column], y[:, column])
-        np.testing.assert_allclose(log_density(both, F, y)[:, column], alone, rtol=1e-12)
+        single = log_density(make(value), F[:, column], y[:, column])
+        np.testing.assert_allclose(log_density(both, F, y)[:, column], single, rtol=1e-12)
     with pytest.raises(ValueError, match=r"has shape \(2,\) but y has 3 column"):
         both.check_targets(np.ones((2, 3)))
 
@@ -221,18 +221,18 @@ def test_quadratic_likelihoods_have_constant_curvature():
         np.testing.assert_allclose(np.diff(slopes, axis=0) / [[1.5], [3.5]], -1 / 0.3, rtol=1e-12)
 
 
-def test_log_probability_of_an_interval():
-    """As SciPy has it in the lower tail, where it keeps its digits."""
+def test_log_ndtr_difference():
+    """Against SciPy in the lower tail, where it is accurate."""
     lower, width = np.array([[-40.0, 1.0], [37.5, 2.0], [-1.0, 1e-3], [12.0, 1e-4], [-3.0, 30.0]]).T
     low = np.where(lower < 0, lower, -lower - width)
     log_upper = special.log_ndtr(low + width)
     expected = log_upper + np.log(-np.expm1(special.log_ndtr(low) - log_upper))
-    np.testing.assert_allclose(jax.jit(log_between)(lower, width), expected, rtol=1e-8)
+    np.testing.assert_allclose(jax.jit(log_ndtr_difference)(lower, width), expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_log_beta(dtype):
-    """For whole a it is (a−1)!/(b(b+1)…(b+a−1)); SciPy's own loses digits where b is large."""
+    """Against (a−1)!/(b(b+1)…(b+a−1)) for whole a, since SciPy's betaln is inaccurate for large b."""
     a, b = (x.ravel().astype(dtype) for x in np.meshgrid([1.0, 2.0, 11.0, 400.0], [0.5, 8.1, 15.9, 16.1, 1e3, 1e6]))
     steps = [np.arange(1, n) for n in a]
     exact = [math.fsum(np.log(k / (float(x) + k))) - math.log(x) for k, x in zip(steps, b, strict=True)]
@@ -251,20 +251,20 @@ def test_log_gamma_peak(dtype):
     np.testing.assert_allclose(jax.jit(log_gamma_peak)(a), exact, rtol=1e3 * np.finfo(dtype).eps)
 
 
-def test_negative_binomial_without_dispersion_is_poisson():
+def test_negative_binomial_with_small_dispersion_is_close_to_poisson():
     F, y = np.array([[0.3], [2.0]]), np.array([[1.0], [9.0]])
     close = log_density(L.NegativeBinomial(2e-6), F, y)
     np.testing.assert_allclose(close, log_density(L.Poisson(), F, y), rtol=1e-4)
 
 
-def test_counts_of_large_rates():
-    """Where integers of 64 bits overflow."""
+def test_samples_of_large_rates():
+    """Rates beyond the range of 64-bit integers."""
     F = np.array([[11.0], [12.0], [60.0], [400.0]])
     y = jax.jit(L.Poisson().sample)(jax.random.key(0), F)
     np.testing.assert_allclose(np.log(y), F, atol=0.02)
 
 
-def test_student_variance_is_infinite_up_to_two_degrees_of_freedom():
+def test_student_variance_is_infinite_for_at_most_two_degrees_of_freedom():
     F = np.zeros((1, 1))
     for df in (1.0, 2.0):
         assert np.isinf(L.StudentT(df).moments(F)[1])
@@ -272,12 +272,12 @@ def test_student_variance_is_infinite_up_to_two_degrees_of_freedom():
     np.testing.assert_allclose(L.StudentT(4.0, 3.0).predict(F, F + 1)[1], 19, rtol=1e-12)
 
 
-def test_levels_are_equally_probable_to_begin_with():
+def test_default_ordinal_levels_are_equally_probable():
     mean, y = np.zeros((3, 1)), np.array([[0.0], [2.0], [4.0]])
     np.testing.assert_allclose(np.exp(expectations(L.Ordinal(5), mean, mean + 1, y)[1]), 0.2, rtol=1e-9)
 
 
-def test_what_is_trained():
+def test_which_parameters_are_trained():
     def trained(lik):
         return [name for name, p in parameters.named_parameters(lik).items() if not p.frozen]
 

@@ -8,9 +8,9 @@ import pytest
 
 import tightgp as tgp
 from tightgp import likelihoods as lk
-from tightgp.deep_posterior import DeepPosterior
 from tightgp.models.deep import DeepGP
 from tightgp.models.hidden import HiddenLayer, linear
+from tightgp.posterior.deep import DeepPosterior
 
 N, M, D = 12, 4, 2
 KEY = jax.random.key(7)
@@ -44,13 +44,14 @@ class Dense:
 
     def __init__(self, model, data, key):
         self.cost, S = 0.0, model.num_samples
-        keys = jax.random.split(jax.random.fold_in(key, 1), len(model.hidden))
+        keys = jax.random.split(jax.random.split(key)[0], len(model.hidden))
+        padded = model.prepare(data)[1].num_rows
         H = np.broadcast_to(data.X, (S, N, D)).reshape(S * N, D)
         for layer, k in zip(model.hidden, keys, strict=True):
             mean, spread, left = self.layer(layer.kernel, layer.Z, layer.q, H)
             v = np.asarray(layer.v)
             self.cost += 0.5 * N * np.sum(v - np.log(v) - 1)
-            noise = np.asarray(jax.random.normal(k, (S, N, len(v)))).reshape(S * N, -1)
+            noise = np.asarray(jax.random.normal(k, (S, padded, len(v))))[:, :N].reshape(S * N, -1)
             H = np.asarray(layer.mean(H)) + mean + np.sqrt(spread + v * left[:, None]) * noise
         out = model.output
         mean, spread, self.left = self.layer(out.kernel, out.Z, out.q, H)
@@ -411,11 +412,11 @@ def test_bad_arguments(make, message):
 
 
 def test_many_rows_go_by_parts(trained, monkeypatch):
-    from tightgp import batching
+    from tightgp.numerics import chunks
 
     _, post, data, _ = trained
     densities = post.log_density(data.X, data.y, 10)
-    monkeypatch.setattr(batching, "_BATCH_BYTES", {"cpu": 10 * M * 8 * 5, "gpu": 10 * M * 8 * 5})
+    monkeypatch.setattr(chunks, "_MAP_BYTES", {"cpu": 10 * M * 8 * 5, "gpu": 10 * M * 8 * 5})
     jax.clear_caches()
     np.testing.assert_allclose(post.log_density(data.X, data.y, 10), densities, rtol=1e-9)
     jax.clear_caches()

@@ -85,7 +85,7 @@ def test_narrow_q_is_regression(curve):
 def test_gradient_against_finite_differences(curve):
     model, rows = collapsed().prepare(tgp.Dataset.latent(curve[0], Q))
     raw, tree = jax.flatten_util.ravel_pytree(model)
-    value = jax.jit(lambda raw: _elbo(tree(raw), rows)[0])
+    value = jax.jit(lambda raw: _elbo(tree(raw), rows, jax.random.key(0))[0])
     gradient = np.asarray(jax.grad(value)(raw))
     for i in np.random.default_rng(0).choice(len(raw), 25, replace=False):
         step = 1e-5 * jnp.zeros_like(raw).at[i].set(1.0)

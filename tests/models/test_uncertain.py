@@ -10,7 +10,6 @@ from scipy.special import logsumexp, ndtr
 
 import tightgp as tgp
 from tests.reference import Averaged, Dense, log_normal
-from tightgp import structure
 from tightgp.models.sgpr import _elbo
 
 BOUNDS = ("standard", "spherical", "diagonal")
@@ -78,7 +77,7 @@ def test_no_variance_is_regression(seed, log_variance, log_noise):
 def test_a_variance_of_zero_is_no_variance(problem):
     data = problem[1]
     zero = tgp.Dataset(data.X, data.y, data.noise_variance, input_variance=np.zeros(2))
-    assert zero.spread is None
+    assert zero.uncertain_inputs is None
     assert float(sgpr(problem).elbo(zero)) == float(sgpr(problem).elbo(known(data)))
 
 
@@ -89,8 +88,8 @@ def test_some_columns_and_shapes_of_the_variance(problem):
         float(model.elbo(tgp.Dataset(data.X, data.y, data.noise_variance, input_variance=v))) for v in (one, one[0])
     ]
     assert values[0] == pytest.approx(values[1], rel=1e-14)
-    assert tgp.Dataset(data.X, data.y, input_variance=one).spread.columns == (1,)
-    assert tgp.Dataset(data.X, data.y, input_variance=0.1).spread.columns == (0, 1)
+    assert tgp.Dataset(data.X, data.y, input_variance=one).uncertain_inputs.columns == (1,)
+    assert tgp.Dataset(data.X, data.y, input_variance=0.1).uncertain_inputs.columns == (0, 1)
     kernel, _, Z, noise = problem
     reference = Averaged(kernel, data.X, one, data.y, Z, noise, known=data.noise_variance)
     assert values[0] == pytest.approx(reference.bound("diagonal"), rel=1e-8)
@@ -203,7 +202,7 @@ def test_predictions_at_uncertain_inputs(problem, rng):
     mean, var = post.predict_f(data.X[:4], input_variance=S)
     reference = Averaged(kernel, data.X, data.input_variance, data.y, Z, noise, known=data.noise_variance)
     latents = post.latents[0]
-    lower = np.linalg.inv(np.asarray(latents.W))
+    lower = np.linalg.inv(np.asarray(latents.whitener.inverse))
     for p in range(2):
         m, root = lower @ np.asarray(latents.q[0].mean[:, p]), lower @ np.asarray(latents.q[0].root[0])
         expected = reference.predict(data.X[:4], S, m, root @ root.T)
@@ -272,13 +271,6 @@ def test_files_and_memory_maps(problem, tmp_path):
         np.load(tmp_path / "X.npy", mmap_mode="r"), data.y, data.noise_variance, input_variance=data.input_variance
     )
     assert float(model.elbo(mapped)) == pytest.approx(float(model.elbo(data)), rel=1e-12)
-
-
-def test_older_files_have_no_spread(problem):
-    tensors = {}
-    described = structure.encode(sgpr(problem).posterior(known(problem[1])), tensors)
-    del described["fields"]["training"]["fields"]["rows"]["fields"]["spread"]
-    assert structure.decode(described, tensors).training.rows.spread is None
 
 
 def test_what_cannot_be_is_refused(problem):

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 import tightgp as tgp
 from tests.training.test_checkpoint import assert_same
 from tightgp import likelihoods as lk
-from tightgp import partition
-from tightgp.training import sources, stochastic
+from tightgp.data import partition
+from tightgp.data.placement import OnDevice
+from tightgp.training import epochs, minibatches
+from tightgp.training.minibatches import batch_of
 
 N, SIZE = 61, 8  # eight blocks, the last of five rows
 
@@ -41,22 +43,21 @@ def assert_alike(one, other):
 
 
 def gathered(source, number):
-    """All batches of an epoch, with rows stacked."""
-    parts = []
-    for batches, resident in source.epoch(number):
-        if resident is not None:
-            index, weight, key = batches
-            rows = jax.tree.map(lambda a, i=index: a[i], resident._replace(key=None))
-            batches = rows._replace(weight=weight, key=key)
-        parts.append(batches._replace(key=None))
-    return jax.tree.map(lambda *a: np.concatenate(a), *parts)
+    """All batches of an epoch, stacked."""
+    rows = []
+    for segment in source.epoch(number):
+        for i in range(segment.steps):
+            one = jax.tree.map(lambda a, i=i: a[i], segment)
+            rows.append(batch_of(one, source.resident, source.mesh).rows)
+    return jax.tree.map(lambda *a: np.stack(a), *rows)
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.integers(1, 90), st.integers(1, 100), st.integers(1, 20), st.integers(0, 3))
 def test_every_block_is_whole_and_comes_once_an_epoch(num_data, batch_size, size, epoch):
     size = min(size, num_data)
-    index, weight = sources.plan(num_data, batch_size, 0, epoch, size)
+    steps = minibatches.count_steps(num_data, batch_size, size)
+    index, weight = minibatches.plan(num_data, steps, (0, epoch), size)
     blocks, real = -(-num_data // size), weight > 0
     assert sorted(index[real]) == list(range(num_data))
     assert index.shape[1] <= max(batch_size, size) or len(index) == 1
@@ -80,7 +81,8 @@ def test_single_rows_are_dealt_as_ever(num_data, batch_size, seed, epoch):
     place = np.arange(steps * each).reshape(each, steps).T
     real = place < num_data
     order = np.random.default_rng((seed, epoch)).permutation(num_data)
-    index, weight = sources.plan(num_data, batch_size, seed, epoch)
+    assert minibatches.count_steps(num_data, batch_size) == steps
+    index, weight = minibatches.plan(num_data, steps, (seed, epoch))
     np.testing.assert_array_equal(index, order[np.minimum(place, num_data - 1)])
     np.testing.assert_array_equal(weight, real * (num_data / real.sum(axis=1, keepdims=True)))
 
@@ -89,8 +91,8 @@ def test_single_rows_are_dealt_as_ever(num_data, batch_size, seed, epoch):
 @pytest.mark.parametrize("stream", [True, False])
 def test_batches_hold_the_blocks_of_the_partition_of_all_rows(how, stream):
     data = problem()
-    model, source = sources.choose(model_of(tgp.Block(SIZE, how)), data, 2 * SIZE, 0, stream)
-    order = partition.order(data.X, model.bound, np.array([0.3]))
+    model, source = minibatches.choose(model_of(tgp.Block(SIZE, how)), data, 2 * SIZE, 0, stream)
+    order = model.bound.partition.order(data.X, np.array([0.3]))
     order = np.arange(N) if order is None else order
     expected = {frozenset(data.X[order[i : i + SIZE], 0]) for i in range(0, N, SIZE)}
     for epoch in range(2):
@@ -101,7 +103,7 @@ def test_batches_hold_the_blocks_of_the_partition_of_all_rows(how, stream):
         assert {frozenset(b[h]) for b, h in zip(blocks, here, strict=True) if h.any()} == expected
         assert here.sum() == N
         where = np.searchsorted(np.sort(data.X[:, 0]), rows.X[rows.weight > 0][:, 0])
-        for name, column in (("y", rows.y[..., 0]), ("noise_variance", rows.known)):
+        for name, column in (("y", rows.y[..., 0]), ("noise_variance", rows.noise_variance)):
             wanted = getattr(data, name)[np.argsort(data.X[:, 0])][where]
             np.testing.assert_array_equal(column[rows.weight > 0], wanted)
 
@@ -112,21 +114,25 @@ def test_an_epochs_mean_is_the_bound_itself():
     model = model_of()
     whole, rows = model.prepare(data)
     full = float(whole.objective(rows)[0])
-    _, source = sources.choose(model, data, 2 * SIZE, 0, None)
+
+    def part(batches, i):
+        return OnDevice(jax.tree.map(lambda a: jnp.asarray(a[i]), batches))
+
+    _, source = minibatches.choose(model, data, 2 * SIZE, 0, None)
 
     @jax.jit
     def objective(batch):
         return whole.objective(batch)[0]
 
     batches = gathered(source, 0)
-    values = [float(objective(jax.tree.map(lambda a, i=i: a[i], batches))) for i in range(4)]
+    values = [float(objective(part(batches, i))) for i in range(4)]
     assert np.mean(values) == pytest.approx(full, rel=1e-10)
     assert np.std(values) > 1
-    _, uneven = sources.choose(model, data, 3 * SIZE, 0, None)  # three, three and two blocks
+    _, uneven = minibatches.choose(model, data, 3 * SIZE, 0, None)  # three, three and two blocks
     batches = gathered(uneven, 0)
     held = (batches.weight.reshape(3, -1, SIZE) > 0).any(axis=2).sum(axis=1)
     divergence = float(whole.objective(rows)[1]["divergence"])
-    values = [float(whole.objective(jax.tree.map(lambda a, i=i: a[i], batches))[0]) for i in range(3)]
+    values = [float(whole.objective(part(batches, i))[0]) for i in range(3)]
     assert sorted(held) == [2, 3, 3]
     assert np.sum(held / 8 * (np.array(values) + divergence)) - divergence == pytest.approx(full, rel=1e-10)
 
@@ -134,8 +140,9 @@ def test_an_epochs_mean_is_the_bound_itself():
 def test_a_batch_of_ones_own_has_its_own_blocks():
     """`elbo` with ``num_data`` groups the rows it is given; whole blocks stay what they were."""
     data, model = problem(), model_of()
-    model, order, size = model.arrange(data.X)
-    assert size == SIZE
+    model = model.grouped_by(data.X)
+    assert model.rows_together == SIZE
+    order = model.bound.partition.order(data.X, model.metric)
     parts = [data.take(np.sort(order[i : i + 16])) for i in range(0, 48, 16)]
     rows = data.take(order[:48])
     values = [float(model.elbo(part, num_data=48)) for part in parts]
@@ -150,12 +157,12 @@ def test_streams_and_files_train_like_arrays_on_the_device(tmp_path, monkeypatch
     resident, streamed = run(model_of(), data), run(model_of(), data, stream=True)
     monkeypatch.setattr(partition, "_PIECE_BYTES", 80)
     from_file = run(model_of(), mapped)
-    assert isinstance(sources.choose(model_of(), mapped, SIZE, 0, None)[1], sources.Streamed)
+    assert isinstance(minibatches.choose(model_of(), mapped, SIZE, 0, None)[1], minibatches.Streamed)
     assert_alike(resident, streamed)
     assert_alike(resident, from_file)
-    assert resident.model.bound.metric == from_file.model.bound.metric == (0.3,)
+    np.testing.assert_array_equal([resident.model.metric, from_file.model.metric], [[0.3], [0.3]])
     other = run(model_of(lengthscale=0.4), data, epochs=1)  # the same compiled program
-    assert other.model.bound.metric == (0.4,)
+    np.testing.assert_array_equal(other.model.metric, [0.4])
 
 
 def test_all_rows_at_once_are_the_full_bound():
@@ -167,18 +174,18 @@ def test_all_rows_at_once_are_the_full_bound():
 
 
 def test_block_by_name_still_takes_the_batch_as_it_comes():
-    model, source = sources.choose(model_of("block"), problem(), 20, 0, None)
-    assert (source.size, source.order, source.steps) == (1, None, 4)
-    np.testing.assert_array_equal(source.plan(2)[0], sources.plan(N, 20, 0, 2)[0])
-    assert model.bound.partition == "rows"
+    model, source = minibatches.choose(model_of("block"), problem(), 20, 0, None)
+    assert (model.rows_together, source.steps) == (1, 4)
+    np.testing.assert_array_equal(source.plan(2)[0], minibatches.plan(N, 4, (0, 2))[0])
+    assert model.bound.partition.how == "rows"
 
 
 def test_batches_of_an_iterator_are_put_in_the_order_of_their_neighbours():
     data = problem()
     parts = [data.take(slice(0, 30)), data.take(slice(30, None))]
     batches = tgp.Batches(parts, N)
-    model, source = sources.choose(model_of(), batches, 2 * SIZE + 3, 0, None)
-    assert model.bound.metric == (0.3,)
+    model, source = minibatches.choose(model_of(), batches, 2 * SIZE + 3, 0, None)
+    np.testing.assert_array_equal(model.metric, [0.3])
     assert (source.batch_size, source.steps) == (16, 3)
     rows = gathered(source, 0)
     for i in range(3):
@@ -187,9 +194,9 @@ def test_batches_of_an_iterator_are_put_in_the_order_of_their_neighbours():
         assert set(X) == set(data.X[16 * i : 16 * (i + 1), 0])
         where = [int(np.flatnonzero(data.X[:, 0] == x)[0]) for x in X]
         np.testing.assert_array_equal(rows.y[i, :, 0], data.y[where])
-        np.testing.assert_array_equal(rows.known[i], data.noise_variance[where])
+        np.testing.assert_array_equal(rows.noise_variance[i], data.noise_variance[where])
     result = run(model_of(), batches)
-    assert result.model.bound.metric == (0.3,)
+    np.testing.assert_array_equal(result.model.metric, [0.3])
     own = [float(model_of().elbo(data.take(slice(16 * i, 16 * i + 16)), num_data=N)) for i in range(3)]
     first = run(model_of(), batches, epochs=1, learning_rate=1e-12)
     assert first.objective == pytest.approx(np.mean(own), rel=1e-8)
@@ -198,21 +205,21 @@ def test_batches_of_an_iterator_are_put_in_the_order_of_their_neighbours():
 @pytest.mark.parametrize("way", ["resident", "streamed", "iterated"])
 def test_an_epoch_can_be_broken_off_in_its_middle(way, tmp_path, monkeypatch):
     """And goes on to the same bits."""
-    monkeypatch.setattr(sources, "_SEGMENT_STEPS", 1)
-    monkeypatch.setattr(sources, "_SEGMENT_BYTES", 1)
+    monkeypatch.setattr(minibatches, "_SEGMENT_STEPS", 1)
+    monkeypatch.setattr(minibatches, "_SEGMENT_BYTES", 1)
     data = problem() if way != "iterated" else tgp.Batches([problem()], N)
     options = {"stream": True} if way == "streamed" else {}
-    path, whole, step = tmp_path / "run.safetensors", run(model_of(), data, **options), stochastic._run
-    calls = iter(range(4 + (way != "iterated")))
+    path, whole = tmp_path / "run.safetensors", run(model_of(), data, **options)
+    step, calls = epochs.MinibatchJob.advance, iter(range(4 + (way != "iterated")))
 
     def broken(*arguments):
         if next(calls, None) is None:
             raise KeyboardInterrupt
         return step(*arguments)
 
-    monkeypatch.setattr(stochastic, "_run", broken)
-    assert run(model_of(), data, checkpoint=path, **options).message == "interrupted"
-    monkeypatch.setattr(stochastic, "_run", step)
+    monkeypatch.setattr(epochs.MinibatchJob, "advance", broken)
+    assert run(model_of(), data, checkpoint=path, **options).interrupted
+    monkeypatch.setattr(epochs.MinibatchJob, "advance", step)
     assert_same(run(model_of(), data, checkpoint=path, resume=True, **options), whole)
 
 

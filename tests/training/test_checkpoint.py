@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tightgp as tgp
-from tightgp import modelfile
-from tightgp.training import curvature, sources, stochastic
+from tightgp.io import modelfile
+from tightgp.training import epochs, lbfgs, minibatches
 
 
 def problem():
@@ -56,7 +56,7 @@ def run(way, **more):
 
 
 def assert_same(one, other):
-    assert (one.message, one.converged) == (other.message, other.converged)
+    assert (one.message, one.reason) == (other.message, other.reason)
     assert (one.objective, one.evaluations, one.restarts) == (other.objective, other.evaluations, other.restarts)
     for a, b in zip(jax.tree.leaves(one.model), jax.tree.leaves(other.model), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -66,7 +66,7 @@ def assert_same(one, other):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_training_goes_on_to_the_same_numbers(way, tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "_SEGMENT_STEPS", 2)  # so that an epoch of four batches has two segments
+    monkeypatch.setattr(minibatches, "_SEGMENT_STEPS", 2)  # so that an epoch of four batches has two segments
     path = tmp_path / "run.safetensors"
     whole = run(way)
     for patience in range(2, 100, 2):
@@ -78,7 +78,7 @@ def test_training_goes_on_to_the_same_numbers(way, tmp_path, monkeypatch):
             resume=True,
             callback=lambda *_, calls=calls: next(calls, None) is None,
         )
-        if result.message != "stopped by the callback":
+        if result.reason is not tgp.StopReason.CALLBACK:
             break
     assert patience > 2
     assert_same(result, whole)
@@ -87,9 +87,9 @@ def test_training_goes_on_to_the_same_numbers(way, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("way", ["minibatches", "streamed", "iterated"])
 def test_an_epoch_can_be_broken_off_in_its_middle(way, tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "_SEGMENT_STEPS", 1)
-    monkeypatch.setattr(sources, "_SEGMENT_BYTES", 1)
-    path, whole, step = tmp_path / "run.safetensors", run(way), stochastic._run
+    monkeypatch.setattr(minibatches, "_SEGMENT_STEPS", 1)
+    monkeypatch.setattr(minibatches, "_SEGMENT_BYTES", 1)
+    path, whole, step = tmp_path / "run.safetensors", run(way), epochs.MinibatchJob.advance
     for after in (3, 4):
         calls = iter(range(after))
 
@@ -98,9 +98,9 @@ def test_an_epoch_can_be_broken_off_in_its_middle(way, tmp_path, monkeypatch):
                 raise KeyboardInterrupt
             return step(*arguments)
 
-        monkeypatch.setattr(stochastic, "_run", broken)
-        assert run(way, checkpoint=path, checkpoint_seconds=1000, resume=True).message == "interrupted"
-    monkeypatch.setattr(stochastic, "_run", step)
+        monkeypatch.setattr(epochs.MinibatchJob, "advance", broken)
+        assert run(way, checkpoint=path, checkpoint_seconds=1000, resume=True).interrupted
+    monkeypatch.setattr(epochs.MinibatchJob, "advance", step)
     assert_same(run(way, checkpoint=path, resume=True), whole)
 
 
@@ -113,15 +113,15 @@ def test_more_steps_go_on_from_where_the_first_ended(tmp_path):
 def test_stored_evaluations_are_not_computed_again(tmp_path, monkeypatch):
     path, whole = tmp_path / "run.safetensors", run("lbfgs")
     run("lbfgs", checkpoint=path)
-    monkeypatch.setattr("tightgp.training.problem.Problem.at", lambda *_: pytest.fail("evaluated"))
+    monkeypatch.setattr("tightgp.training.objective.Objective.advance", lambda *_: pytest.fail("evaluated"))
     assert_same(run("lbfgs", checkpoint=path, resume=True), whole)
 
 
 def test_a_memory_of_another_machine_goes_on_as_large_as_it_was(tmp_path, monkeypatch):
     path, whole = tmp_path / "run.safetensors", run("lbfgs", restarts=0)
     run("lbfgs", checkpoint=path, steps=5, restarts=0)
-    monkeypatch.setattr(curvature, "_LEAST", 1)
-    monkeypatch.setattr(curvature, "_MOST", 1)
+    monkeypatch.setattr(lbfgs, "_LEAST", 1)
+    monkeypatch.setattr(lbfgs, "_MOST", 1)
     assert run("lbfgs", restarts=0).objective != whole.objective
     assert_same(run("lbfgs", checkpoint=path, resume=True, restarts=0), whole)
 
@@ -177,7 +177,7 @@ def test_arguments(options, message):
 
 def test_a_place_that_cannot_be_written_is_told_before_anything_is_computed(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr("tightgp.training.problem.Problem.at", lambda *_: pytest.fail("evaluated"))
+    monkeypatch.setattr("tightgp.training.objective.Objective.advance", lambda *_: pytest.fail("evaluated"))
     with pytest.raises(OSError, match="file"):
         run("lbfgs", checkpoint=tmp_path / "file" / "run.safetensors")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import tightgp as tgp
 from tightgp import parameters
 from tightgp.training import coordinates
-from tightgp.training.problem import Problem
+from tightgp.training.objective import Objective
 
 
 def point(model):
@@ -74,12 +74,12 @@ def test_units_follow_the_spread_of_a_column_and_not_its_outliers(rng):
 
 def test_gradient_is_that_of_the_vector(rng):
     X = rng.normal(size=(30, 2))
-    problem = Problem(*model().prepare(tgp.Dataset(X, np.sin(X[:, 0]))))
+    problem = Objective(*model().prepare(tgp.Dataset(X, np.sin(X[:, 0]))))
     x = problem.to_vector(problem.start)
-    gradient, h = problem.at(x).gradient, 1e-6
+    gradient, h = problem.at_vector(x).gradient, 1e-6
     for i in range(len(x)):
         step = h * (np.arange(len(x)) == i)
-        slope = (problem.at(x + step).value - problem.at(x - step).value) / (2 * h)
+        slope = float(problem.at_vector(x + step).value - problem.at_vector(x - step).value) / (2 * h)
         assert gradient[i] == pytest.approx(slope, rel=1e-5, abs=1e-6)
 
 

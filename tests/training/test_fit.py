@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import tightgp as tgp
+from tightgp.data.placement import on_device
+from tightgp.data.rows import Rows
 
 
 @pytest.fixture
@@ -109,7 +111,7 @@ def test_priors_make_it_map_estimation(snelson_like):
 
 def test_blocks_keep_their_partition_through_training(snelson_like):
     result = tgp.fit(model_of(snelson_like, bound=tgp.Block(8)), snelson_like, progress=False)
-    assert result.model.bound.metric == (1.0,)
+    np.testing.assert_array_equal(result.model.metric, [1.0])
     assert float(result.model.elbo(snelson_like)) == pytest.approx(result.objective, rel=1e-9)
 
 
@@ -123,7 +125,7 @@ def test_callback_sees_each_step_and_can_stop(snelson_like):
     result = tgp.fit(model_of(snelson_like), snelson_like, callback=stop_at_three, progress=False)
     assert [step for step, _ in seen] == [1, 2, 3]
     assert not result.converged
-    assert result.message == "stopped by the callback"
+    assert result.reason is tgp.StopReason.CALLBACK
     assert result.objective >= seen[-1][1]
 
 
@@ -133,7 +135,8 @@ def test_ctrl_c_returns_the_best_so_far(snelson_like, method):
         os.kill(os.getpid(), signal.SIGINT)
 
     result = tgp.fit(model_of(snelson_like), snelson_like, method, steps=200, callback=interrupt, progress=False)
-    assert result.message == "interrupted"
+    assert result.interrupted
+    assert result.reason is tgp.StopReason.INTERRUPTED
     assert not result.converged
     assert result.objective > float(model_of(snelson_like).elbo(snelson_like))
     assert float(result.model.elbo(snelson_like)) == pytest.approx(result.objective, rel=1e-9)
@@ -145,9 +148,9 @@ class Cliff(eqx.Module):
     x: tgp.parameters.Parameter
 
     def prepare(self, data):
-        return self, data
+        return self, on_device(Rows(np.zeros((1, 1)), np.zeros((1, 1)), np.ones(1)))
 
-    def objective(self, rows):
+    def objective(self, rows, key=None):
         x = self.x.value
         return jnp.where(x < 2.5, -((x - 3.0) ** 2), jnp.nan), {}
 
@@ -175,7 +178,10 @@ def test_a_start_that_is_not_finite_is_an_error():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"method": "sgd"}, "method must be one of 'lbfgs', 'adam', 'natural'; got 'sgd'"),
+        (
+            {"method": "sgd"},
+            "method must be one of 'lbfgs', 'adam', 'natural', or an optax transformation .*; got 'sgd'",
+        ),
         ({"steps": 0}, "steps must be a whole number of at least 1"),
         ({"learning_rate": -1.0}, "learning_rate must be positive"),
         ({"restarts": -1}, "restarts must be a whole number of at least 0"),
@@ -235,16 +241,17 @@ def test_ctrl_c_before_the_first_step_returns_the_start(snelson_like, monkeypatc
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    from tightgp.training import adam
+    from tightgp.training.full_batch import FirstOrderJob
 
-    monkeypatch.setattr(adam, "_run", interrupt)
+    monkeypatch.setattr(FirstOrderJob, "advance", interrupt)
     result = tgp.fit(model_of(snelson_like), snelson_like, "adam", progress=False)
-    assert result.message == "interrupted"
+    assert result.interrupted
+    assert result.reason is tgp.StopReason.INTERRUPTED
     assert result.objective == pytest.approx(float(model_of(snelson_like).elbo(snelson_like)))
 
 
-@pytest.mark.parametrize(("how", "message"), [("stop", "stopped by the callback"), ("interrupt", "interrupted")])
-def test_ending_a_restart_keeps_the_best_and_says_so(snelson_like, how, message):
+@pytest.mark.parametrize(("how", "reason"), [("stop", "CALLBACK"), ("interrupt", "INTERRUPTED")])
+def test_ending_a_restart_keeps_the_best_and_says_so(snelson_like, how, reason):
     """The first start is allowed to finish; the second is ended at once, and no third is tried."""
     starts = []
 
@@ -258,7 +265,7 @@ def test_ending_a_restart_keeps_the_best_and_says_so(snelson_like, how, message)
 
     result = tgp.fit(model_of(snelson_like), snelson_like, restarts=2, callback=callback, progress=False)
     assert len(result.restarts) == 2
-    assert result.message == message
+    assert result.reason is tgp.StopReason[reason]
     assert not result.converged
     assert result.objective == max(result.restarts)
 
@@ -276,3 +283,29 @@ def test_lbfgs_finds_an_end_that_is_close_to_its_start(snelson_like, off):
     again = tgp.fit(near, data, steps=500, tolerance=1e-14, progress=False)
     assert again.steps > 0
     assert again.objective >= end.objective - 1e-9 * abs(end.objective)
+
+
+@pytest.mark.parametrize("batch_size", [None, 20])
+def test_any_optax_transformation(snelson_like, batch_size):
+    """It takes the steps that it takes by hand."""
+    import optax
+
+    model = tgp.SVGP(tgp.kernels.SquaredExponential(), tgp.likelihoods.Gaussian(0.1), snelson_like.X[:5])
+    transformation = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(0.05))
+    result = tgp.fit(model, snelson_like, transformation, steps=60, batch_size=batch_size, progress=False)
+    assert result.objective > float(model.elbo(snelson_like)) + 10
+    params, static = eqx.partition(model, tgp.parameters.trainable(model))
+    _, rows = model.prepare(snelson_like)
+    state = transformation.init(params)
+    gradient = jax.grad(lambda p: -eqx.combine(p, static).objective(rows)[0])(params)
+    expected = optax.apply_updates(params, transformation.update(gradient, state, params)[0])
+    one = tgp.fit(model, snelson_like, transformation, steps=2, progress=False)
+    if batch_size is None:
+        value = float(eqx.combine(expected, static).objective(rows)[0])
+        assert one.trace["objective"][1] == pytest.approx(value, rel=1e-9)
+
+
+def test_reasons_say_whether_training_converged():
+    converged = {reason.name for reason in tgp.StopReason if reason.converged}
+    assert converged == {"TOLERANCE", "FLAT", "PATIENCE"}
+    assert {reason.name for reason in tgp.StopReason if reason.by_user} == {"CALLBACK", "INTERRUPTED"}

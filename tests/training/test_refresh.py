@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 import tightgp as tgp
-from tightgp import modelfile
-from tightgp.training import adam
-from tightgp.training.progress import ProgressBar
+from tightgp.data.placement import on_device
+from tightgp.data.rows import Rows
+from tightgp.io import modelfile
+from tightgp.progress import ProgressBar
+from tightgp.training.full_batch import FirstOrderJob
 
 RNG = np.random.default_rng(1)
 X = RNG.uniform(-2, 2, size=(60, 4))
@@ -30,12 +32,8 @@ def run(model=MODEL, data=DATA, **options):
 
 
 def assert_same(one, other):
-    assert (one.message, one.converged, one.objective) == (other.message, other.converged, other.objective)
-    assert (one.evaluations, one.restarts, one.model.bound.metric) == (
-        other.evaluations,
-        other.restarts,
-        other.model.bound.metric,
-    )
+    assert (one.message, one.reason, one.objective) == (other.message, other.reason, other.objective)
+    assert (one.evaluations, one.restarts) == (other.evaluations, other.restarts)
     for a, b in zip(jax.tree.leaves(one.model), jax.tree.leaves(other.model), strict=True):
         np.testing.assert_array_equal(a, b)
     assert one.trace.keys() == other.trace.keys()
@@ -47,9 +45,9 @@ def assert_same(one, other):
 def test_training_goes_on_with_neighbours_by_what_was_learnt(options):
     plain, first, result = run(**options), run(**options, refresh=1), run(**options, refresh=2)
     assert "partition" not in plain.trace
-    assert plain.model.bound.metric == START
-    assert first.model.bound.metric == tuple(plain.model.kernel.lengthscale.tolist())
-    assert result.model.bound.metric == tuple(first.model.kernel.lengthscale.tolist())
+    np.testing.assert_array_equal(plain.model.metric, START)
+    np.testing.assert_array_equal(first.model.metric, plain.model.kernel.lengthscale)
+    np.testing.assert_array_equal(result.model.metric, first.model.kernel.lengthscale)
     assert float(result.model.elbo(DATA)) == pytest.approx(result.objective, rel=1e-9)
 
     number = result.trace["partition"]
@@ -60,13 +58,13 @@ def test_training_goes_on_with_neighbours_by_what_was_learnt(options):
     assert result.objective == result.trace["objective"][number == 2].max()
     assert result.restarts == plain.restarts == [plain.objective]
     assert result.evaluations > first.evaluations > plain.evaluations
-    assert result.message.endswith("; partition made anew 2 times")
-    assert first.message.endswith("; partition made anew 1 time")
+    assert result.message.endswith("; partition recomputed 2 times")
+    assert first.message.endswith("; partition recomputed once")
 
 
 def test_a_round_begins_with_the_parameters_of_the_one_before():
     plain, result = run(**LBFGS), run(**LBFGS, refresh=1)
-    regrouped, rows = plain.model.refreshed(DATA)
+    regrouped, rows = plain.model.regrouped(DATA)
     assert result.trace["objective"][result.trace["partition"] == 1][0] == pytest.approx(
         float(regrouped.objective(rows)[0]), rel=1e-12
     )
@@ -76,19 +74,19 @@ def test_better_neighbours_give_a_higher_bound():
     """At the same parameters, where two inputs came out as irrelevant."""
     learnt, _ = MODEL.prepare(DATA)
     learnt = tgp.assign(learnt, {"kernel.lengthscale": [1.0, 2.0, 50.0, 50.0]})
-    regrouped, _ = learnt.refreshed(DATA)
-    assert regrouped.bound.metric == (1.0, 2.0, 50.0, 50.0)
+    regrouped, _ = learnt.regrouped(DATA)
+    np.testing.assert_allclose(regrouped.metric, (1.0, 2.0, 50.0, 50.0))
     assert float(regrouped.elbo(DATA)) > float(learnt.elbo(DATA)) + 1.0
-    assert regrouped.refreshed(DATA) is None
+    assert regrouped.regrouped(DATA) is None
 
 
 def test_power_ep_too():
     model, _ = tgp.SGPR(KERNEL, X[:5], 0.1, tgp.PowerEP(1.0, block=8)).prepare(DATA)
-    assert model.partitioned
-    assert model.refreshed(DATA) is None
+    assert model.groups_neighbours
+    assert model.regrouped(DATA) is None
     learnt = tgp.assign(model, {"kernel.lengthscale": [1.0, 2.0, 50.0, 50.0]})
-    regrouped, laid = learnt.refreshed(DATA)
-    assert regrouped.bound.metric == (1.0, 2.0, 50.0, 50.0)
+    regrouped, laid = learnt.regrouped(DATA)
+    np.testing.assert_allclose(regrouped.metric, (1.0, 2.0, 50.0, 50.0))
     new, old = (np.asarray(one.sample(one.real()).y) for one in (laid, model.prepare(DATA)[1]))
     np.testing.assert_array_equal(np.sort(new, axis=0), np.sort(DATA.targets, axis=0))
     assert not np.array_equal(new, old)
@@ -98,8 +96,8 @@ def test_natural_gradients_too():
     model = tgp.SVGP(KERNEL, tgp.likelihoods.Gaussian(0.1), X[:5], tgp.Block(8))
     options = {"method": "natural", "steps": 50, "learning_rate": 0.05}
     plain, result = run(model, **options), run(model, **options, refresh=1)
-    assert plain.model.bound.metric == START
-    assert result.model.bound.metric == tuple(plain.model.kernel.lengthscale.tolist())
+    np.testing.assert_array_equal(plain.model.metric, START)
+    np.testing.assert_array_equal(result.model.metric, plain.model.kernel.lengthscale)
     assert float(result.model.elbo(DATA)) == pytest.approx(result.objective, rel=1e-9)
 
 
@@ -107,8 +105,8 @@ def test_a_partition_that_stays_ends_it():
     result = run(steps=30, refresh=50)
     rounds = int(result.trace["partition"][-1])
     assert 0 < rounds < 50
-    assert f"; partition unchanged after being made anew {rounds} time" in result.message
-    assert result.model.refreshed(DATA) is None
+    assert "; partition unchanged after being recomputed " in result.message
+    assert result.model.regrouped(DATA) is None
     assert float(result.model.elbo(DATA)) == pytest.approx(result.objective, rel=1e-9)
 
 
@@ -119,7 +117,7 @@ def test_rounds_continue_from_the_best_start():
     assert result.restarts == alone.restarts
     number = result.trace["partition"]
     np.testing.assert_array_equal(result.trace["objective"][number == 0], alone.trace["objective"])
-    assert result.model.bound.metric == tuple(alone.model.kernel.lengthscale.tolist())
+    np.testing.assert_array_equal(result.model.metric, alone.model.kernel.lengthscale)
     assert result.evaluations > alone.evaluations
 
 
@@ -131,15 +129,17 @@ class Falling(eqx.Module):
     breaks: int = eqx.field(static=True, default=9)
     last: int = eqx.field(static=True, default=9)
 
-    partitioned = True
+    groups_neighbours = True
 
     def prepare(self, data):
-        return self, data
+        return self, on_device(Rows(np.zeros((1, 1)), np.zeros((1, 1)), np.ones(1)))
 
-    def refreshed(self, data):
-        return None if self.number == self.last else (Falling(self.x, self.number + 1, self.breaks, self.last), data)
+    def regrouped(self, data):
+        if self.number == self.last:
+            return None
+        return Falling(self.x, self.number + 1, self.breaks, self.last).prepare(data)
 
-    def objective(self, rows):
+    def objective(self, rows, key=None):
         value = -((self.x.value - 3.0) ** 2) - 10.0 * self.number
         return (value if self.number < self.breaks else value * jnp.nan), {}
 
@@ -156,11 +156,11 @@ def test_a_lower_objective_of_a_later_partition_is_the_result(method):
     assert result.model.number == 2
     assert -20.1 < result.objective < -19.99
     assert result.trace["objective"].max() > -1.0
-    assert result.message.endswith("; partition made anew 2 times")
+    assert result.message.endswith("; partition recomputed 2 times")
 
 
 @pytest.mark.parametrize(
-    ("last", "after"), [(0, "training"), (1, "being made anew 1 time"), (2, "being made anew 2 times")]
+    ("last", "after"), [(0, "training"), (1, "being recomputed once"), (2, "being recomputed 2 times")]
 )
 def test_the_message_says_when_it_settled(last, after):
     result = run(Falling(tgp.parameters.real(0.0), last=last), None, refresh=5)
@@ -201,16 +201,16 @@ def test_the_callback_counts_on_and_hears_the_partition():
     assert seen[-1][1]["objective"] == result.trace["objective"][-1]
 
 
-@pytest.mark.parametrize(("how", "message"), [("stop", "stopped by the callback"), ("interrupt", "interrupted")])
+@pytest.mark.parametrize(("how", "reason"), [("stop", "CALLBACK"), ("interrupt", "INTERRUPTED")])
 @pytest.mark.parametrize("options", [LBFGS, ADAM], ids=["lbfgs", "adam"])
-def test_ending_a_round_returns_its_best(how, message, options):
+def test_ending_a_round_returns_its_best(how, reason, options):
     def callback(step, row):
         if row["partition"] == 1 and how == "interrupt":
             os.kill(os.getpid(), signal.SIGINT)
         return row["partition"] == 1
 
     whole, result = run(**options, refresh=2), run(**options, refresh=2, callback=callback)
-    assert result.message == message
+    assert result.reason is tgp.StopReason[reason]
     assert not result.converged
     assert set(result.trace["partition"]) == {0, 1}
     rows = len(result.trace["partition"])
@@ -221,7 +221,7 @@ def test_ending_a_round_returns_its_best(how, message, options):
 
 def test_ending_the_first_training_makes_no_partition():
     result = run(**LBFGS, restarts=1, refresh=2, callback=lambda step, row: step == 2)
-    assert result.message == "stopped by the callback"
+    assert result.reason is tgp.StopReason.CALLBACK
     assert len(result.restarts) == 1
     assert set(result.trace["partition"]) == {0}
 
@@ -229,8 +229,8 @@ def test_ending_the_first_training_makes_no_partition():
 @pytest.mark.parametrize("moment", ["grouping", "training"])
 def test_ctrl_c_before_a_round_has_anything_returns_the_one_before(moment, monkeypatch):
     options = {**ADAM, "steps": 50}
-    before, step, calls = run(**options, refresh=1), adam._run, iter(range(2))
-    grouped = tgp.SGPR.refreshed
+    before, step, calls = run(**options, refresh=1), FirstOrderJob.advance, iter(range(2))
+    grouped = tgp.SGPR.regrouped
 
     def interrupted(original):
         def call(*arguments):
@@ -241,23 +241,24 @@ def test_ctrl_c_before_a_round_has_anything_returns_the_one_before(moment, monke
         return call
 
     if moment == "training":
-        monkeypatch.setattr(adam, "_run", interrupted(step))
+        monkeypatch.setattr(FirstOrderJob, "advance", interrupted(step))
     else:
         next(calls)
-        monkeypatch.setattr(tgp.SGPR, "refreshed", interrupted(grouped))
+        monkeypatch.setattr(tgp.SGPR, "regrouped", interrupted(grouped))
     result = run(**options, refresh=2)
-    assert result.message == "interrupted"
+    assert result.interrupted
     assert not result.converged
-    assert (result.objective, result.model.bound.metric) == (before.objective, before.model.bound.metric)
+    assert result.objective == before.objective
+    np.testing.assert_array_equal(result.model.metric, before.model.metric)
     np.testing.assert_array_equal(result.trace["partition"], before.trace["partition"])
 
 
 def test_the_progress_bar_tells_the_round(monkeypatch):
     shown, begin = [], ProgressBar.__init__
 
-    def noted(self, steps, enabled, unit):
-        shown.append(unit)
-        begin(self, steps, enabled, unit)
+    def noted(self, total, enabled, title, state):
+        shown.append(title)
+        begin(self, total, enabled, title, state)
 
     monkeypatch.setattr(ProgressBar, "__init__", noted)
     run(**LBFGS, refresh=2)
@@ -279,8 +280,8 @@ def test_killed_anywhere_it_resumes_to_the_same_bits(options, tmp_path, monkeypa
     assert len(left) == (16 if "restarts" in options else 6)
     for file in left[1::2]:
         assert_same(run(**options, refresh=2, checkpoint=file, resume=True), whole)
-    monkeypatch.setattr("tightgp.training.problem.Problem.at", lambda *_: pytest.fail("evaluated"))
-    monkeypatch.setattr(adam, "_run", lambda *_: pytest.fail("stepped"))
+    monkeypatch.setattr("tightgp.training.objective.Objective.advance", lambda *_: pytest.fail("evaluated"))
+    monkeypatch.setattr(FirstOrderJob, "advance", lambda *_: pytest.fail("stepped"))
     assert_same(run(**options, refresh=2, checkpoint=path, resume=True), whole)
 
 

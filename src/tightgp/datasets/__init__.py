@@ -1,16 +1,19 @@
-"""Data sets: the paper's, by name, and some that are made up.
+"""Data sets: the paper's, by name, and synthetic ones.
 
-The files are looked for first in the folder that the environment variable ``TIGHTGP_DATA`` names, then in the
-operating system's cache folder for tightgp, and are downloaded there, with a checksum, where that can be done.
+A file is looked for in the folder that the environment variable ``TIGHTGP_DATA`` names, then in the operating system's
+cache for tightgp. If it is in neither, it is downloaded to the cache and its checksum is compared, where both address
+and checksum are known.
 
->>> data = datasets.load("kin40k")
->>> parts = datasets.split("kin40k", seed=0)
->>> print(datasets.describe("kin40k"))
+>>> data = tgp.datasets.load("kin40k")  # doctest: +SKIP
+>>> parts = tgp.datasets.split("kin40k", seed=0)  # doctest: +SKIP
+>>> print(tgp.datasets.describe("kin40k"))
+kin40k: forward kinematics of an eight-link robot arm, almost without noise
+...
 """
 
 from tightgp.datasets.catalogue import describe, names
+from tightgp.datasets.download import fetch, locate
 from tightgp.datasets.loading import Loaded, load
-from tightgp.datasets.places import fetch, locate
 from tightgp.datasets.source import DatasetError, Source
 from tightgp.datasets.splits import Split, split
 from tightgp.datasets.synthetic import classes, count_rate, counts, mixed_table, wiggly

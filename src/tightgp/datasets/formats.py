@@ -1,4 +1,4 @@
-"""Reading a file into inputs and targets, one function a form. Whatever is wrong with it is said by the exception."""
+"""Read a file as inputs and targets: one function for each form of `Source`."""
 
 import csv
 import warnings
@@ -13,8 +13,8 @@ from tightgp import checks
 from tightgp.datasets import household, npz
 from tightgp.datasets.source import DatasetError, Source
 
-# A file that ends too soon, is no archive, holds a word for a number, or lacks a column.
-_FAULTS = (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error)
+#: What reading raises if a file ends too soon, is not an archive, has a word for a number, or lacks a column.
+_READ_ERRORS = (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error)
 
 
 def read(source: Source, path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -22,55 +22,43 @@ def read(source: Source, path: Path) -> tuple[np.ndarray, np.ndarray]:
     try:
         X, y = _READERS[source.form](source, path)
         if X.shape != (source.rows, len(source.inputs)) or y.shape != (source.rows,):
-            raise ValueError(
-                f"it has {X.shape[0]} rows and {X.shape[1]} inputs where {source.rows} and {len(source.inputs)} belong"
-            )
+            expected = f"{source.rows} and {len(source.inputs)} are expected"
+            raise ValueError(f"it has {X.shape[0]} rows and {X.shape[1]} inputs where {expected}")
         checks.finite("X", X)
         checks.finite("y", y)
-    except _FAULTS as fault:
-        words = " ".join(str(fault).split()) or type(fault).__name__
+    except _READ_ERRORS as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
         raise DatasetError(
-            f"{path} cannot be read as {source.name}: {words}. It may be cut short or changed; get it again"
-        ) from fault
+            f"{path} cannot be read as {source.name}: {reason}. It may be cut short or changed; get it again"
+        ) from error
     return X, y
-
-
-def _table(source: Source, path: Path) -> tuple[np.ndarray, np.ndarray]:
-    with warnings.catch_warnings():
-        # An empty file is told of by its number of rows.
-        warnings.filterwarnings("ignore", message="loadtxt: input contained no data")
-        values = np.loadtxt(path, delimiter=",", ndmin=2)
-    return _parted(values)
 
 
 def _named(source: Source, path: Path) -> tuple[np.ndarray, np.ndarray]:
     with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
         header, *rows = [row for row in csv.reader(file) if row] or [[]]
-    places = [_place(name, header) for name in (*source.inputs, source.target)]
-    values = np.empty((len(rows), len(places)))
+    columns = [_column_index(name, header) for name in (*source.inputs, source.target)]
     for i, row in enumerate(rows):
         if len(row) != len(header):
             raise ValueError(f"row {i} has {len(row)} cells and the header {len(header)}")
-        for j, place in enumerate(places):
-            try:
-                values[i, j] = float(row[place])
-            except ValueError:
-                raise ValueError(
-                    f"row {i} has {row[place]!r} for {header[place].strip()!r}; a number belongs"
-                ) from None
-    return _parted(values)
+    return _numbers([",".join(row[column] for column in columns) for row in rows])
 
 
-def _parted(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return np.ascontiguousarray(values[:, :-1]), np.ascontiguousarray(values[:, -1])
-
-
-def _place(name: str, header: list[str]) -> int:
-    """Where a column is: headers are written with and without their unit."""
+def _column_index(name: str, header: list[str]) -> int:
+    """Where a column is, whether or not the header writes its unit in brackets."""
     for i, cell in enumerate(header):
         if cell.partition("(")[0].strip() == name:
             return i
-    raise ValueError(f"it has no column {name!r}; its columns are {', '.join(repr(cell) for cell in header)}")
+    raise ValueError(f"it has no column {name!r}; its columns are {', '.join(map(repr, header))}")
+
+
+def _numbers(lines: Path | list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers separated by commas, as inputs and, from the last column, targets."""
+    with warnings.catch_warnings():
+        # `read` reports an empty file by its number of rows.
+        warnings.filterwarnings("ignore", message="loadtxt: input contained no data")
+        table = np.loadtxt(lines, delimiter=",", ndmin=2)
+    return np.ascontiguousarray(table[:, :-1]), np.ascontiguousarray(table[:, -1])
 
 
 def _labelled(source: Source, path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -80,13 +68,9 @@ def _labelled(source: Source, path: Path) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(X, np.float64), np.asarray(labels, np.float64)
 
 
-def _household(source: Source, path: Path) -> tuple[np.ndarray, np.ndarray]:
-    return household.read(path)
-
-
 _READERS: dict[str, Callable[[Source, Path], tuple[np.ndarray, np.ndarray]]] = {
-    "table": _table,
+    "table": lambda _, path: _numbers(path),
     "named": _named,
     "labelled": _labelled,
-    "household": _household,
+    "household": lambda _, path: household.read(path),
 }

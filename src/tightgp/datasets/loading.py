@@ -4,15 +4,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightgp.data import Dataset
-from tightgp.datasets import formats, places
+from tightgp.data.dataset import Dataset
+from tightgp.datasets import download, formats
 from tightgp.datasets.catalogue import describe
 from tightgp.datasets.source import Source
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Loaded:
-    """Inputs ``X`` (N, D) and targets ``y`` (N,) as they are in the file, and where they come from."""
+    """A data set in memory: inputs ``X`` (N, D), targets ``y`` (N,) in their own units, and its `Source`.
+
+    >>> source = tgp.datasets.Source("mine", "made up", "mine.csv", rows=60, inputs=("a", "b"), target="c")
+    >>> tgp.datasets.Loaded(X, y, source)
+    Loaded('mine', N=60, D=2, target='c')
+    """
 
     X: np.ndarray
     y: np.ndarray
@@ -30,7 +35,7 @@ class Loaded:
 
     @property
     def dataset(self) -> Dataset:
-        """All rows, to be fitted as they are; `split` standardises."""
+        """All rows as a `Dataset`, not standardised; `split` standardises."""
         return Dataset(self.X, self.y)
 
     def __repr__(self) -> str:
@@ -38,12 +43,16 @@ class Loaded:
 
 
 def load(name: str | Source, progress: bool = True) -> Loaded:
-    """The data set ``name`` (see `names`), downloaded first where need be.
+    """Load a data set, and download it first if it is not on this machine.
 
-    >>> data = load("kin40k")
-    >>> data.X.shape, data.y.shape
+    Args:
+        name: one of `names`, or the `Source` of your own file.
+        progress: show a bar while it is downloaded.
+
+    >>> data = tgp.datasets.load("kin40k")  # doctest: +SKIP
+    >>> data.X.shape, data.y.shape  # doctest: +SKIP
     ((40000, 8), (40000,))
     """
     source = describe(name)
-    X, y = formats.read(source, places.fetch(source, progress))
+    X, y = formats.read(source, download.fetch(source, progress))
     return Loaded(X, y, source)

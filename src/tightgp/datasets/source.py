@@ -1,4 +1,4 @@
-"""What is known of a data set: its file, where it comes from, what its columns are, and what to beware of."""
+"""The description of a data set: its file, where to get it, its columns, and what to beware of."""
 
 import re
 from dataclasses import dataclass
@@ -11,25 +11,39 @@ TASKS = ("regression", "counts", "classes")
 
 
 class DatasetError(ValueError):
-    """A data set that cannot be had: not here, not to be downloaded, or not what its file should hold."""
+    """A data set is not on this machine and cannot be downloaded, or its file cannot be read."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """One data set.
+    """The description of one data set. `load` and `split` accept it in place of a name.
 
-    ``file`` is its path below the data folder; files named in ``others`` are read in its place. ``url`` and
-    ``sha256`` belong together: where the checksum of what the address gives is not known, nothing is downloaded,
-    and ``by_hand`` says how to come by the file. ``form`` says how it is read:
+    Args:
+        name: what the data set is called.
+        about: what the data are, in one sentence.
+        file: the file's path below the data folder, such as "uci/pol.csv.gz".
+        rows: number of rows.
+        inputs: the names of the inputs.
+        target: the name of the target.
+        form: the file format.
+            "table": numbers separated by commas, without a header, perhaps gzipped; the target is the last column.
+            "named": a CSV file whose header has the names in ``inputs`` and ``target``; other columns are ignored.
+            "labelled": an .npz file with the inputs as ``Y`` and the classes as ``labels``.
+            "household": see `tightgp.datasets.household`.
+        task: "regression", "counts" or "classes".
+        url: the address to download ``file`` from. Nothing is downloaded unless ``sha256`` is known too.
+        sha256: checksum of what ``url`` gives.
+        checked: what the checksum was compared with.
+        page: the web page that describes the data.
+        by_hand: how to get the file without a download.
+        others: other files that are read if ``file`` is not there.
+        credit: whom to credit, and the licence.
+        notes: what to beware of.
 
-    - ``"table"``: numbers without a header, separated by commas (perhaps gzipped), the target last;
-    - ``"named"``: a table with a header, from which ``inputs`` and ``target`` are taken by name;
-    - ``"labelled"``: an .npz with the inputs as ``Y`` and the classes as ``labels``;
-    - ``"household"``: see `tightgp.datasets.household`.
-
-    Your own file has a source too, and `load` and `split` take it as they take a name:
-
+    >>> from tightgp.datasets import Source
     >>> mine = Source("mine", "my measurements", "mine.csv", rows=500, inputs=("x",), target="y", form="named")
+    >>> mine.downloads
+    False
     """
 
     name: str
@@ -64,7 +78,7 @@ class Source:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Every file that is looked for, the first one first."""
+        """Every file that can be read, in the order of search."""
         return (self.file, *self.others)
 
     @property

@@ -1,18 +1,29 @@
-"""Training, validation and test rows by seed, standardised by the training part."""
+"""Training, validation and test rows by seed, standardised by the training rows."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from tightgp import checks
-from tightgp.data import Dataset
+from tightgp.data.dataset import Dataset
+from tightgp.data.scaling import mean_and_scale
 from tightgp.datasets.loading import Loaded, load
 from tightgp.datasets.source import Source
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Split:
-    """Three data sets in standard units, the rows they were, and the way back: units = shift + scale × standard."""
+    """Three standardised data sets, and how to convert to and from the original units.
+
+    In each column, ``original = shift + scale * standardised``.
+
+    Attributes:
+        train, validation, test: the standardised data sets; ``validation`` is None if it has no rows.
+        rows: the row numbers of the three in the loaded data.
+        input_shift, input_scale: (D,) for the inputs.
+        target_shift, target_scale: for the target; 0 and 1 if it is not standardised.
+        source, seed: the data set, and the seed of its split.
+    """
 
     train: Dataset
     validation: Dataset | None
@@ -26,17 +37,17 @@ class Split:
     seed: int
 
     def inputs(self, X) -> np.ndarray:
-        """New inputs (N, D), given in units, as the model wants them."""
+        """Standardise new inputs (N, D) that are in the original units."""
         X = np.asarray(checks.matrix("X", X, columns=len(self.input_shift)))
         return (X - self.input_shift) / self.input_scale
 
     def in_units(self, mean, var=None):
-        """A predicted mean, or a mean and a variance, in the units of the target."""
+        """A predicted mean, or a mean and a variance, in the original units of the target."""
         mean = self.target_shift + self.target_scale * np.asarray(mean)
         return mean if var is None else (mean, self.target_scale**2 * np.asarray(var))
 
     def log_density_in_units(self, log_density):
-        """A log density of standardised targets as one of targets in their units."""
+        """The log density of targets in their original units, from that of standardised targets."""
         return np.asarray(log_density) - np.log(self.target_scale)
 
     def __repr__(self) -> str:
@@ -52,19 +63,28 @@ def split(
     validation: float = 0.2,
     standardise_targets: bool | None = None,
 ) -> Split:
-    """The rows in an order drawn by ``seed``: the last ``test`` of them test, ``validation`` of the rest validate.
+    """Split a data set at random into training, validation and test rows, and standardise it by the training rows.
 
-    The default is the paper's: 64 % train, 16 % validate, 20 % test. Inputs are standardised by the training part, and
-    targets too unless they are counts or classes (or ``standardise_targets`` says otherwise). What is constant in
-    the training part is centred and left unscaled.
+    The default is the paper's: 64 % train, 16 % validate, 20 % test. A column that is constant in the training rows is
+    centred and not scaled.
 
-    >>> parts = split("kin40k", seed=3)
+    Args:
+        data: the name of a data set, a `Source`, or a `Loaded`.
+        seed: decides which rows go where.
+        test: share of all rows to test on.
+        validation: share of the other rows to validate on.
+        standardise_targets: None standardises targets unless they are counts or classes.
+
+    >>> source = tgp.datasets.Source("mine", "made up", "mine.csv", rows=60, inputs=("a", "b"), target="c")
+    >>> parts = tgp.datasets.split(tgp.datasets.Loaded(X, y, source), seed=3)
     >>> parts
-    Split('kin40k', seed=3, rows=25600/6400/8000)
+    Split('mine', seed=3, rows=38/10/12)
+    >>> np.round(parts.train.X.std(axis=0), 9)
+    array([1., 1.])
     """
     checks.seed("seed", seed)
-    _share("test", test)
-    _share("validation", validation)
+    _check_share("test", test)
+    _check_share("validation", validation)
     loaded = data if isinstance(data, Loaded) else load(data)
     count = len(loaded.y)
     order = np.random.default_rng(seed).permutation(count)
@@ -72,9 +92,10 @@ def split(
     train_rows, validation_rows = np.split(rest, [int((1 - validation) * len(rest))])
     if min(len(train_rows), len(test_rows)) == 0:
         raise ValueError(f"{count} rows with test={test} and validation={validation} leave no row to train or to test")
-    scaled = loaded.source.task == "regression" if standardise_targets is None else standardise_targets
-    shift, scale = _statistics(loaded, train_rows)
-    if not scaled:
+    # One table, because NumPy sums a single column in another order, and the last digits would differ.
+    shift, scale = mean_and_scale(np.column_stack([loaded.X[train_rows], loaded.y[train_rows]]))
+    standardised = loaded.source.task == "regression" if standardise_targets is None else standardise_targets
+    if not standardised:
         shift[-1], scale[-1] = 0.0, 1.0
 
     def part(rows: np.ndarray) -> Dataset:
@@ -94,19 +115,6 @@ def split(
     )
 
 
-def _share(name: str, value: float) -> None:
+def _check_share(name: str, value: float) -> None:
     if not 0 <= checks.number(name, value) < 1:
-        raise ValueError(f"{name} must be a share from 0 to below 1, got {value}")
-
-
-def _statistics(loaded: Loaded, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of every column, the target last.
-
-    They are taken of one table, row by row: of a lone column NumPy sums in another order, and the last digits differ.
-    """
-    table = np.column_stack([loaded.X[rows], loaded.y[rows]])
-    shift, scale = table.mean(axis=0), table.std(axis=0)
-    # Rounding can give a constant column a tiny deviation, so it is known by its extremes.
-    constant = table.min(axis=0) == table.max(axis=0)
-    shift[constant], scale[constant] = table[0, constant], 1.0
-    return shift, scale
+        raise ValueError(f"{name} must be at least 0 and below 1, got {value}")

@@ -1,18 +1,22 @@
-"""Data made up by seed, for demonstrations and tests."""
+"""Synthetic data for demonstrations and tests."""
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tightgp import checks
-from tightgp.data import Dataset
+from tightgp.data.dataset import Dataset
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 def wiggly(num_data: int = 50, seed: int = 0, noise_sd: float = 0.28) -> Dataset:
-    """A smooth function on [0, 6] seen through noise."""
+    """Draw inputs uniformly from [0, 6], and a smooth function of them with Gaussian noise.
+
+    >>> tgp.datasets.wiggly(50, seed=1).num_data
+    50
+    """
     checks.count("num_data", num_data)
     rng = np.random.default_rng(checks.seed("seed", seed))
     x = rng.uniform(0, 6, num_data)
@@ -21,21 +25,28 @@ def wiggly(num_data: int = 50, seed: int = 0, noise_sd: float = 0.28) -> Dataset
 
 
 def count_rate(x):
-    """The rate of `counts` at ``x``: 3.5 + 3 sin x."""
+    """The Poisson rate of `counts` at ``x``: ``3.5 + 3 sin x``."""
     return 3.5 + 3 * np.sin(x)
 
 
 def counts(num_data: int = 50, seed: int = 0) -> Dataset:
-    """The paper's Poisson example: counts on a grid over [-10, 10] with the rate `count_rate`."""
+    """Draw the paper's Poisson example: counts on a grid over [-10, 10] with the rate `count_rate`.
+
+    >>> tgp.datasets.counts(5, seed=0).X[:, 0]
+    array([-10.,  -5.,   0.,   5.,  10.])
+    """
     checks.count("num_data", num_data)
     x = np.linspace(-10, 10, num_data)
     return Dataset(x[:, None], np.random.default_rng(checks.seed("seed", seed)).poisson(count_rate(x)))
 
 
-def classes(num_data: int = 200, num_classes: int = 2, seed: int = 0, spread: float = 0.2) -> Dataset:
-    """The arms of a spiral in the plane, each a class: labels 0, 1, ..., every one of them there.
+def classes(num_data: int = 200, num_classes: int = 2, seed: int = 0, noise_sd: float = 0.2) -> Dataset:
+    """Draw points on the arms of a spiral in the plane; the arm is the class. Each of the labels 0, 1, ... occurs.
 
-    ``spread`` is how far, in radians, points stray from their arm.
+    ``noise_sd`` is the standard deviation of a point's angle about its arm, in radians.
+
+    >>> np.bincount(tgp.datasets.classes(60, num_classes=3).y.astype(int))
+    array([20, 20, 20])
     """
     checks.count("num_classes", num_classes)
     if num_classes < 2:
@@ -46,21 +57,24 @@ def classes(num_data: int = 200, num_classes: int = 2, seed: int = 0, spread: fl
     rng = np.random.default_rng(checks.seed("seed", seed))
     labels = rng.permutation(np.arange(num_data) % num_classes)
     radius = rng.uniform(0.3, 2.0, num_data)
-    angle = 2 * np.pi * labels / num_classes + 1.3 * radius + spread * rng.normal(size=num_data)
+    angle = 2 * np.pi * labels / num_classes + 1.3 * radius + noise_sd * rng.normal(size=num_data)
     return Dataset(radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]), labels.astype(float))
 
 
 def mixed_table(num_rows: int = 200, seed: int = 0, missing: float = 0.05) -> "pd.DataFrame":
-    """Flats and their rents: numbers, text and dates, with cells missing; the last column, ``rent``, is the target.
+    """Draw a table of flats: numbers, text and dates with missing cells. The last column, ``rent``, is the target.
 
-    Of every other column the share ``missing`` of the cells is empty, and at least one unless it is zero. Rent follows
-    from area, rooms, district and the date the lease began, with noise.
+    The rent is a function of area, rooms, district and the start of the lease, with noise. ``missing`` is the share of
+    missing cells in each column but the rent, at least one cell unless it is zero.
+
+    >>> list(tgp.datasets.mixed_table(100, seed=0).columns)
+    ['area', 'rooms', 'district', 'since', 'rent']
     """
     import pandas as pd
 
     checks.count("num_rows", num_rows)
     if not 0 <= checks.number("missing", missing) < 1:
-        raise ValueError(f"missing must be a share from 0 to below 1, got {missing}")
+        raise ValueError(f"missing must be at least 0 and below 1, got {missing}")
     rng = np.random.default_rng(checks.seed("seed", seed))
     districts = {"Altstadt": 5.0, "Harbour": 3.0, "Westend": 1.0, "Neuville": 0.0}
     area = rng.gamma(8.0, 9.0, num_rows).round(1)

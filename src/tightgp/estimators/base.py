@@ -1,89 +1,129 @@
-"""What the estimators share: their inputs, their training, and what they remember of it."""
+"""What the estimators share: their parameters, their inputs, their training, and what they remember of it."""
 
 import abc
+import os
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
-from tightgp import checks, distributed
-from tightgp.batching import rounded_up
+from tightgp import distributed
+from tightgp.bounds.structures import Structure
 from tightgp.data import Dataset
-from tightgp.encoding import Encoding
-from tightgp.estimators import several
+from tightgp.estimators import processes
+from tightgp.estimators.cells import columns_of, is_frame
+from tightgp.estimators.encoding import Encoding
 from tightgp.estimators.growth import grow
 from tightgp.estimators.recipes import Recipe
 from tightgp.estimators.settings import Settings
+from tightgp.kernels import Kernel
 
 
+@dataclass(eq=False, repr=False)
 class SparseGP(BaseEstimator):
-    """A table in, a trained model and its posterior out. Subclasses say what targets are and what is asked of them.
+    """Parameters and fitted attributes that all sparse GP estimators share.
 
     What ``fit`` leaves is plain: numbers, texts, arrays and tightgp's own parts, which `tightgp.save` writes.
+
+    Args:
+        n_inducing: number of inducing points, at most the number of different rows; "auto" tries 32, 64, 128, ... up
+            to ``max_inducing``, for as long as they help: until ``tolerance`` is met, or a new point gains less than
+            0.1 nats.
+        kernel: None is a Matérn-3/2 with a lengthscale for each feature; a name ("matern12", "matern32", "matern52",
+            "squared_exponential", "rational_quadratic") another such kernel; or one of ``tightgp.kernels`` to start
+            from, over standardised features.
+        bound: which bound is maximised; None chooses.
+        method: how to train; "auto" chooses by the number of rows.
+        max_iter: most iterations, steps or passes through the data; None chooses.
+        batch_size: rows of a minibatch.
+        learning_rate: Adam's, for the first half of training; then it falls to a hundredth.
+        max_inducing: most inducing points under ``n_inducing="auto"``.
+        tolerance: nats a row; "auto" stops where the evidence bracket is narrower than this, or, without one, where the
+            last new points gained less.
+        random_state: decides the first inducing points and the order of minibatches.
+        checkpoint: a folder for unfinished work; a fit that was killed goes on from there with ``resume=True``.
+        resume: go on from ``checkpoint``, which stays until it is removed.
+        verbose: 1 shows progress, and each number of inducing points that was tried.
 
     Attributes:
         model_, posterior_, encoding_: the trained model, its posterior, how X is encoded.
         training_: how it was trained and why so, in one sentence.
-        converged_, message_, n_iter_, seconds_: how that ended.
+        converged_, stop_reason_, message_, n_iter_, seconds_: how training ended.
         objective_, evidence_bracket_: the bound on the log evidence in total nats; the bracket, or None.
         trace_: the last training's numbers, step by step.
-        n_inducing_, inducing_path_, inducing_message_: how many inducing points, what each number of them that was
+        n_inducing_, inducing_path_, inducing_message_: how many inducing points there are, what each number that was
             tried brought, and why there are not more.
         scales_: v of each training row by itself (Gaussian noise) or of each latent function; near 1 where the inducing
             points suffice. None where the bound has none.
-        relevance_: for each column of X one over the lengthscale of its most relevant feature; None where the kernel
+        relevance_: for each column of X, one over the lengthscale of its most relevant feature; None where the kernel
             has no lengthscales.
         noise_variance_, target_mean_, target_scale_: of regression, in the targets' units; else None.
     """
 
-    _together = False  # whether several processes can fit it
-
-    @abc.abstractmethod
-    def _methods(self) -> tuple[str, ...]:
-        """How it can be trained."""
+    n_inducing: int | str = 256
+    _: KW_ONLY
+    kernel: Kernel | str | None = None
+    bound: Structure | str | None = None
+    method: str = "auto"
+    max_iter: int | None = None
+    batch_size: int = 1024
+    learning_rate: float = 0.1
+    max_inducing: int = 1024
+    tolerance: float = 0.01
+    random_state: Any = 0
+    checkpoint: str | os.PathLike | None = None
+    resume: bool = False
+    verbose: int = 0
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
 
-    def check_parameters(self) -> None:
-        """Refuse parameters that `fit` would refuse, without data."""
-        self._settings()
+    @property
+    @abc.abstractmethod
+    def task(self) -> str:
+        """What is predicted: "regression", "classification" or "counts"."""
 
-    def _settings(self) -> Settings:
-        if distributed.several() and not self._together:
+    @property
+    @abc.abstractmethod
+    def _methods(self) -> tuple[str, ...]:
+        """The methods it can be trained by."""
+
+    def check_parameters(self) -> Settings:
+        """Refuse parameters that `fit` would refuse, without data."""
+        if distributed.is_multiprocess() and self.task != "regression":
             raise ValueError(f"several processes fit SparseGPRegressor together, not {type(self).__name__}")
-        return Settings.of(self, self._methods())
+        return Settings.of(self, self._methods)
 
     def _learn_inputs(self, X, y, **how) -> tuple[Encoding, np.ndarray, np.ndarray]:
         """The encoding of the inputs, features (n, D) and checked targets; ``how`` goes to the check of the targets."""
-        if not distributed.several():
-            X, y, encoding = self._checked_inputs(X, y, Encoding.of, **how)
-        else:
-            X, y, _ = distributed.agreed(lambda: self._checked_inputs(X, y, lambda _: None, **how))
-            names = [str(name) for name in X.columns] if _is_frame(X) else [f"x{i}" for i in range(X.shape[1])]
-            several.check_alike(names, len(X))
-            encoding = Encoding.of(X, several.whole_column)
+        if not distributed.is_multiprocess():
+            X, y, (encoding, features) = self._checked_inputs(X, y, Encoding.fit_transform, **how)
+            return encoding, features, y
+        X, y, columns = distributed.all_succeed(lambda: self._checked_inputs(X, y, columns_of, **how))
+        processes.check_alike(list(columns), len(X))
+        encoding = Encoding.fit(X, processes.read_all)
         return encoding, encoding.transform(X), y
 
     def _checked_inputs(self, X, y, learn, **how) -> tuple[Any, Any, Any]:
-        """Inputs and targets as they are used, and what ``learn`` makes of the inputs."""
-        if not _is_frame(X):
+        """Inputs and targets as they are used, and ``learn(X)``."""
+        if not is_frame(X):
             X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", **how)
             return X, y, learn(X)
         validate_data(self, X, skip_check_array=True)
-        encoding = learn(X)
+        learnt = learn(X)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         _, y = check_X_y(np.zeros((len(X), 1)), y, **how)
-        return X, y, encoding
+        return X, y, learnt
 
     def _features(self, X) -> np.ndarray:
         """Features (n, D) of rows to predict."""
         check_is_fitted(self, "posterior_")
-        if _is_frame(X) and self._knows_columns_of(X):
+        if is_frame(X) and self._knows_columns_of(X):
             validate_data(self, X, skip_check_array=True, reset=False)
             if not len(X):
                 raise ValueError("X has no rows; it needs at least one")
@@ -96,6 +136,18 @@ class SparseGP(BaseEstimator):
         names = {column.name for column in self.encoding_.columns}
         return hasattr(self, "feature_names_in_") or names <= set(map(str, X.columns))
 
+    @abc.abstractmethod
+    def predict_distribution(self, X) -> Any:
+        """The distribution of a new target at each row of ``X``."""
+
+    def log_density(self, X, y):
+        """Log density (or probability) of each target under its predictive distribution, in the shape of ``y``."""
+        return self.predict_distribution(X).log_density(y)
+
+    def sample_y(self, X, n_samples=1, random_state=0):
+        """Draws of new targets: (n, n_samples), or (n, P, n_samples)."""
+        return self.predict_distribution(X).sample(n_samples, random_state)
+
     def _train(self, recipe: Recipe, data: Dataset, encoding: Encoding, settings: Settings) -> None:
         """Train, and keep what came of it."""
         grown = grow(recipe, data, settings)
@@ -106,7 +158,7 @@ class SparseGP(BaseEstimator):
         self.trace_ = result.trace
         self.objective_ = grown.bound
         self.converged_ = recipe.settled(result, data)
-        self.message_ = result.message
+        self.stop_reason_, self.message_ = result.reason.value, result.message
         self.seconds_ = grown.seconds
         self.n_iter_ = recipe.steps(result)
         self.training_ = recipe.plan.reason
@@ -116,6 +168,25 @@ class SparseGP(BaseEstimator):
         self.inducing_message_ = grown.message
         self.relevance_ = _relevance(result.model.kernel, encoding)
         self.posterior_ = posterior
+        self.noise_variance_ = self.target_mean_ = self.target_scale_ = None
+
+
+class NumberPredictions:
+    """What estimators of numbers predict, all of it by way of `SparseGP.predict_distribution`."""
+
+    predict_distribution: Any
+
+    def predict_quantile(self, X, q):
+        """Quantiles of a new target: (n,) or (n, P) for a number ``q``, with a last axis for a list."""
+        return self.predict_distribution(X).quantile(q)
+
+    def predict_interval(self, X, level=0.95):
+        """Lower and upper ends of central intervals that hold a new target with probability ``level``."""
+        return self.predict_distribution(X).interval(level)
+
+    def predict_cdf(self, X, y):
+        """Probability that a new target at each row is at most ``y``, one number or one for each."""
+        return self.predict_distribution(X).cdf(y)
 
 
 def _relevance(kernel, encoding: Encoding) -> dict[str, float] | None:
@@ -125,44 +196,3 @@ def _relevance(kernel, encoding: Encoding) -> dict[str, float] | None:
         return None
     owners = np.asarray(encoding.feature_columns)
     return {column.name: float(np.max(inverse[owners == i])) for i, column in enumerate(encoding.columns)}
-
-
-def _is_frame(X) -> bool:
-    return hasattr(X, "iloc") and hasattr(X, "columns")
-
-
-def ask(method, X: np.ndarray, *more: np.ndarray) -> Any:
-    """A posterior's answer about each row, as arrays.
-
-    Rows are repeated up to one of few numbers: for each number of rows JAX compiles a program.
-    """
-    n = len(X)
-    extra = rounded_up(n) - n
-    padded = (np.concatenate([a, np.repeat(a[-1:], extra, axis=0)]) for a in (X, *more))
-    answer = method(*padded)
-    return tuple(np.asarray(a)[:n] for a in answer) if isinstance(answer, tuple) else np.asarray(answer)[:n]
-
-
-def levels_of(q) -> tuple[list[float], bool]:
-    """Levels of quantiles as a list, and whether one number was given."""
-    values = np.asarray(checks.floats("q", q), float)
-    if values.ndim > 1 or not values.size or not np.all((values > 0) & (values < 1)):
-        raise ValueError(f"q must be a number between 0 and 1, or a list of them; got {q!r}")
-    return values.reshape(-1).tolist(), values.ndim == 0
-
-
-def ends_of(level) -> list[float]:
-    """The quantiles between which a central interval of this ``level`` lies."""
-    if not 0 < checks.number("level", level) < 1:
-        raise ValueError(f"level must lie between 0 and 1, such as 0.95; got {level!r}")
-    return [(1 - level) / 2, (1 + level) / 2]
-
-
-def targets_like(name: str, y, shape: tuple[int, ...]) -> np.ndarray:
-    """Targets at the rows of X: of the predictions' shape, or one number for all."""
-    values = np.asarray(checks.floats(name, y), float)
-    if values.shape not in ((), shape):
-        raise ValueError(f"{name} must have shape {shape}, like the predictions at X; got {values.shape}")
-    if np.any(np.isnan(values)):
-        raise ValueError(f"{name} has NaN; give a number for each row of X")
-    return np.broadcast_to(values, shape)

@@ -1,33 +1,27 @@
 """How many inducing points: as many as are asked for, or more and more of them for as long as they help."""
 
+import sys
 import time
 import warnings
 from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 
-from tightgp import distributed, inducing, linalg
-from tightgp.data import Dataset
-from tightgp.estimators import several
+from tightgp import distributed, inducing
+from tightgp.bounds.evidence import EvidenceBracket
+from tightgp.data.dataset import Dataset
+from tightgp.estimators import processes
 from tightgp.estimators.recipes import Recipe
 from tightgp.estimators.settings import Settings
-from tightgp.evidence import EvidenceBracket
-from tightgp.kernels import Kernel
 from tightgp.training import FitResult
 
 #: The first size that is tried.
 FIRST = 32
 #: Nats that an inducing point must add to the bound for more of them to be tried.
 LEAST_GAIN = 0.1
-#: What `fit` says of training that Ctrl-C ended.
-INTERRUPTED = "interrupted"
 #: New inducing points are chosen among at most this many rows.
 _CANDIDATES = 10_000
-#: Where no more than this many times the jitter is left of the prior variance, nothing is.
-_EXPLAINED = 10.0
 
 
 @dataclass(frozen=True)
@@ -44,7 +38,7 @@ class Grown:
     @property
     def interrupted(self) -> bool:
         """Whether the user put an end to it."""
-        return self.result.message == INTERRUPTED
+        return self.result.interrupted
 
 
 def grow(recipe: Recipe, data: Dataset, settings: Settings) -> Grown:
@@ -62,9 +56,9 @@ def grow(recipe: Recipe, data: Dataset, settings: Settings) -> Grown:
     for size in sizes:
         start = time.perf_counter()
         if model is None:
-            model = recipe.start(several.of_the_first(inducing.kmeans(rows, size, seed=settings.seed)))
+            model = recipe.start(processes.of_the_first(inducing.kmeans(rows, size, seed=settings.seed)))
         else:
-            new = several.of_the_first(unexplained(model, rows, size - len(model.Z)))
+            new = processes.of_the_first(unexplained(model, rows, size - len(model.Z)))
             if not len(new):
                 message = "stopped because no row is left that the inducing points do not explain"
                 break
@@ -74,7 +68,7 @@ def grow(recipe: Recipe, data: Dataset, settings: Settings) -> Grown:
         bound, bracket = recipe.evidence(result, data)
         path.append(_entry(path, len(model.Z), bound, bracket, time.perf_counter() - start))
         if settings.verbose:
-            print(_shown(path[-1]), flush=True)
+            print(_shown(path[-1]), file=sys.stderr, flush=True)
         message = _why_stop(result, path, bracket, settings, num_data)
         if message:
             break
@@ -121,7 +115,7 @@ def _shown(entry: dict[str, Any]) -> str:
 def _why_stop(result: FitResult, path, bracket: EvidenceBracket | None, settings: Settings, num_data: int) -> str:
     """A reason to try no larger size, or nothing."""
     size, gain = path[-1]["n_inducing"], path[-1]["gain_per_point"]
-    if result.message == INTERRUPTED:
+    if result.interrupted:
         return f"interrupted at {size}"
     if settings.n_inducing is not None:
         return ""
@@ -143,35 +137,6 @@ def _why_stop(result: FitResult, path, bracket: EvidenceBracket | None, settings
 
 def unexplained(model, X: np.ndarray, count: int) -> np.ndarray:
     """Rows of ``X``, one by one those with most of the prior variance left, given the model's inducing points."""
-    A = np.asarray(_whitened(model.kernel, model.Z, jnp.asarray(X, model.Z.dtype), model.jitter))
-    rows = np.concatenate([np.asarray(X, A.dtype), A], axis=1)
-    left = _Left(kernel=model.kernel, width=X.shape[1], active_dims=None)
-    least = _EXPLAINED * model.jitter * float(jnp.max(model.kernel.diagonal(X)))
-    if not float(jnp.max(left.diagonal(rows))) > least:
-        return np.zeros((0, X.shape[1]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fewer than asked for are fewer that help
-        chosen = inducing.greedy_variance(rows, count, left, max_candidates=None)
-    return chosen[:, : X.shape[1]]
-
-
-@eqx.filter_jit
-@linalg.full_precision
-def _whitened(kernel: Kernel, Z, X, jitter: float):
-    factor = linalg.factorise(kernel(Z), jitter)
-    return linalg.whiten(factor.matrix, kernel(X, Z), factor.inverse)
-
-
-class _Left(Kernel):
-    """What inducing points leave of a kernel, over rows that carry their whitened rows: ``k(x, x') − aᵀa'``."""
-
-    kernel: Kernel
-    width: int = eqx.field(static=True)
-    active_dims: tuple[int, ...] | None = eqx.field(static=True)
-
-    def _matrix(self, X, X2):
-        X2 = X if X2 is None else X2
-        return self.kernel(X[:, : self.width], X2[:, : self.width]) - X[:, self.width :] @ X2[:, self.width :].T
-
-    def _diagonal(self, X):
-        return self.kernel.diagonal(X[:, : self.width]) - jnp.sum(X[:, self.width :] ** 2, axis=1)
+        return inducing.greedy_variance(X, min(count, len(X)), model.kernel, max_candidates=None, given=model.Z)

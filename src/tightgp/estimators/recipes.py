@@ -9,18 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from tightgp import distributed
-from tightgp.conditionals import Conditional
-from tightgp.data import Dataset
-from tightgp.estimators.choice import Plan
+from tightgp.bounds.evidence import EvidenceBracket
+from tightgp.bounds.structures import Structure
+from tightgp.data.dataset import Dataset
+from tightgp.estimators.plan import Plan
 from tightgp.estimators.settings import Settings
-from tightgp.evidence import EvidenceBracket
 from tightgp.kernels import Kernel
 from tightgp.likelihoods import Likelihood
 from tightgp.means import Mean
 from tightgp.models import SGPR, SVGP
 from tightgp.models.construction import choose_bound
 from tightgp.parameters import log_prior, named_parameters
-from tightgp.posterior import Posterior
+from tightgp.posterior.posterior import Posterior
 from tightgp.training import FitResult, fit
 
 #: Noise variance at the start of a user's own kernel, in units of the targets' variance.
@@ -72,7 +72,7 @@ class Collapsed(Recipe):
     """Gaussian noise and the collapsed bound: every evaluation sees all rows."""
 
     kernel: Kernel
-    bound: str | Conditional
+    bound: str | Structure
     plan: Plan
     noise: float = NOISE
     keep: bool = False
@@ -87,7 +87,7 @@ class Collapsed(Recipe):
         return SGPR(model.kernel, Z, noise, self.bound, precision=self.precision)
 
     def train(self, model, data, settings):
-        alone = not distributed.several()
+        alone = not distributed.is_multiprocess()
         rounds = 2 if alone and self.plan.amount > 1 and _learns_neighbours(model, data) else 1
         return fit(
             model,
@@ -114,10 +114,10 @@ class Collapsed(Recipe):
 
     def posterior(self, model, data):
         posterior = model.posterior(data)
-        if distributed.several():
+        if distributed.is_multiprocess():
             return posterior, _scales_together(posterior, model.bound, data)
         scales = None
-        if model.bound.size > 1 and model.bound.is_bound:
+        if model.bound.partition.size > 1 and model.bound.is_bound:
             scales = _single_scales(posterior, data)  # in a block of neighbours v is near one however large d is
         elif model.bound.is_bound:
             scales = np.asarray(posterior.scales)
@@ -134,21 +134,21 @@ def _left(posterior: Posterior, data: Dataset) -> np.ndarray:
     return np.asarray(posterior.residual_variance(data.X)) / np.asarray(posterior.noise_variance)
 
 
-def _scales_together(posterior: Posterior, bound: Conditional, data: Dataset) -> np.ndarray | None:
+def _scales_together(posterior: Posterior, bound: Structure, data: Dataset) -> np.ndarray | None:
     """v of each row of all processes by itself, from what each knows of its own."""
     if not bound.is_bound:
         return None
     left = distributed.gather(_left(posterior, data))
-    if bound.size == 1:
-        left = bound.curvature * (np.full(len(left), left.mean()) if bound.pooled else left)
-    return 1 / (1 + left)
+    if bound.partition.size > 1:
+        return 1 / (1 + left)
+    return np.asarray(bound.optimal_V(jnp.asarray(left), jnp.mean(left)))[:, 0, 0]
 
 
 def _learns_neighbours(model: SGPR, data: Dataset) -> bool:
     """Whether half-way more is known of who is whose neighbour than at the start: of the ratios of lengthscales."""
     lengthscales = [p for name, p in named_parameters(model.kernel).items() if "lengthscale" in name]
     several = any(p.raw.size > 1 and not p.frozen for p in lengthscales)
-    return model.partitioned and several and data.num_data > model.bound.size
+    return model.groups_neighbours and several and data.num_data > model.bound.partition.size
 
 
 def _without_prior(result: FitResult) -> float:
@@ -178,7 +178,7 @@ class Variational(Recipe):
 
     kernel: Kernel
     likelihood: Likelihood
-    bound: str | Conditional | None
+    bound: str | Structure | None
     plan: Plan
     mean: Mean
     num_outputs: int = 1

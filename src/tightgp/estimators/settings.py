@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.utils import check_random_state
 
-from tightgp import checks, conditionals, kernels
+from tightgp import checks, kernels
+from tightgp.bounds import structures
 from tightgp.kernels import Kernel
 
 KERNELS = {
@@ -47,7 +48,7 @@ class Settings:
             raise ValueError(f"n_inducing must be a whole number of at least 1 or 'auto', got {e.n_inducing!r}")
         checks.choice("method", e.method, ("auto", *methods))
         if e.bound is not None:
-            conditionals.named(e.bound)
+            structures.named(e.bound)
         if not isinstance(e.kernel, Kernel) and e.kernel is not None and str(e.kernel) not in KERNELS:
             names = ", ".join(map(repr, KERNELS))
             raise ValueError(f"kernel must be None, one of {names}, or one of tightgp.kernels; got {e.kernel!r}")

@@ -8,13 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from tightgp import distributed
-from tightgp.estimators import several
+from tightgp.data.placement import OnDevice
+from tightgp.data.rows import Rows
+from tightgp.estimators import processes
 from tightgp.estimators.recipes import NOISE
 from tightgp.estimators.settings import start_kernel
 from tightgp.kernels import Kernel
 from tightgp.models import ExactGP
 from tightgp.parameters import assign
-from tightgp.statistics import Rows
 
 #: What is tried: lengthscales, in units of what the number of features suggests, and the noise's share of the variance.
 _LENGTHS = (1 / 16, 1 / 4, 1.0, 4.0)
@@ -41,7 +42,7 @@ def begin(kernel, names: tuple[str, ...], X: np.ndarray, targets: np.ndarray, se
     y = y - y.mean(axis=0)
     y = y / np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0)
     evidence = np.asarray(_evidence(first, *(jnp.asarray(a) for a in (X, y, lengths, noises))))
-    found = several.of_the_first(evidence[:, None])[:, 0]
+    found = processes.of_the_first(evidence[:, None])[:, 0]
     if not np.any(np.isfinite(found)):
         return first, NOISE
     best = int(np.argmax(np.where(np.isfinite(found), found, -np.inf)))
@@ -54,7 +55,7 @@ def _changed(kernel: Kernel, length, noise) -> Kernel:
 
 @eqx.filter_jit
 def _evidence(kernel: Kernel, X, y, lengths, noises):
-    rows = Rows(X, y, jnp.zeros(len(X), X.dtype))
+    rows = OnDevice(Rows(X, y, jnp.ones(len(X), X.dtype)))
 
     def of(numbers):
         length, noise = numbers

@@ -1,8 +1,7 @@
 """Kernels, and ``+`` and ``*`` between them."""
 
-from tightgp.kernels.base import Kernel
-from tightgp.kernels.composition import Product, Sum
-from tightgp.kernels.nonstationary import Constant, Linear, Polynomial, White
+from tightgp.kernels.base import Constant, Kernel, Product, Sum, White
+from tightgp.kernels.polynomial import Linear, Polynomial
 from tightgp.kernels.stationary import (
     Matern12,
     Matern32,

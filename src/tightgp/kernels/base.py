@@ -1,7 +1,11 @@
-"""What every kernel is: a small module with a matrix, a cheap diagonal, and ``+`` and ``*``."""
+"""The kernel interface, sums and products of kernels, and the two kernels without a lengthscale: constant and white."""
 
 import abc
+import functools
+import numbers
 import operator
+from collections.abc import Callable
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,7 +13,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tightgp import parameters
-from tightgp.linalg import full_precision
+from tightgp.numerics.linalg import full_precision
+from tightgp.parameters import Parameter, positive, reader
 
 AnyArray = Array | np.ndarray
 
@@ -17,95 +22,204 @@ AnyArray = Array | np.ndarray
 class Kernel(eqx.Module):
     """A covariance function ``k(x, x')``.
 
-    ``kernel(X)`` is the symmetric matrix of one set of inputs, ``kernel(X, X2)`` the matrix between two.
-    Subclasses give `_matrix` and `_diagonal` over the columns named by ``active_dims``.
+    ``kernel(X)`` is the covariance matrix of one set of inputs, ``kernel(X, X2)`` the matrix between two sets.
+    ``+`` and ``*`` combine kernels; a number stands for a `Constant` kernel with that (trained) variance.
+
+    A subclass implements `_matrix` and `_diagonal`. Both receive the columns of X in ``active_dims`` only.
+
+    >>> kernel = tgp.kernels.Matern32(active_dims=[0]) + 0.5 * tgp.kernels.Linear()
+    >>> kernel(X).shape, kernel(X[:5], X).shape, kernel.diagonal(X).shape
+    ((60, 60), (5, 60), (60,))
     """
 
-    active_dims: eqx.AbstractVar[tuple[int, ...] | None]
+    active_dims: tuple[int, ...] | None = eqx.field(static=True, default=None, kw_only=True)
+
+    def __init_subclass__(cls, init: bool = True):
+        """``init=False`` tells type checkers that a subclass inherits the constructor."""
 
     @full_precision
     def __call__(self, X: Float[AnyArray, "n d"], X2: Float[AnyArray, "k d"] | None = None) -> Float[Array, "n k"]:
         if X2 is not None and X2.ndim == X.ndim == 2 and X2.shape[1] != X.shape[1]:
-            raise ValueError(
-                f"X has {X.shape[1]} column(s) but X2 has {X2.shape[1]}; a kernel compares rows of one kind"
-            )
-        return self._matrix(self._select(X), None if X2 is None else self._select(X2))
+            raise ValueError(f"X has {X.shape[1]} column(s) but X2 has {X2.shape[1]}; they must have the same columns")
+        return self._matrix(self._active(X), None if X2 is None else self._active(X2))
 
     def diagonal(self, X: Float[AnyArray, "n d"]) -> Float[Array, " n"]:
-        """``k(x, x)`` of each row, without the matrix."""
-        return self._diagonal(self._select(X))
+        """``k(x, x)`` for each row of X, without computing the matrix."""
+        return self._diagonal(self._active(X))
 
     @abc.abstractmethod
     def _matrix(self, X: Float[Array, "n a"], X2: Float[Array, "k a"] | None) -> Float[Array, "n k"]:
-        """The covariance matrix over the active columns."""
+        """The covariance matrix over the active columns; X2 is None for the matrix of X with itself."""
 
     @abc.abstractmethod
     def _diagonal(self, X: Float[Array, "n a"]) -> Float[Array, " n"]:
-        """Its diagonal."""
+        """The diagonal of ``_matrix(X, None)``."""
 
     @property
     def stationary(self) -> bool:
-        """Whether moving both inputs by the same vector changes nothing."""
+        """Whether ``k(x + c, x' + c) = k(x, x')`` for every shift c."""
         return False
 
     def length_scales(self, num_inputs: int) -> Float[Array, " d"]:
-        """How far one must move in each input for the function to change; infinite where nothing is known."""
+        """The lengthscale of each of ``num_inputs`` inputs; infinite for an input without one."""
         return jnp.full(num_inputs, jnp.inf)
 
-    def _select(self, X):
+    def _active(self, X):
         X = jnp.asarray(X)
         if X.ndim != 2:
             raise ValueError(f"X must have shape (rows, columns), got {X.shape}")
         if self.active_dims is None:
             return X
-        if max(self.active_dims) >= X.shape[-1]:
-            raise ValueError(f"active_dims {self.active_dims} reach beyond the {X.shape[-1]} columns of X")
-        return X[..., jnp.asarray(self.active_dims)]
+        if max(self.active_dims) >= X.shape[1]:
+            raise ValueError(f"active_dims {self.active_dims} reach beyond the {X.shape[1]} columns of X")
+        return X[:, jnp.asarray(self.active_dims)]
 
     def __add__(self, other):
-        return _combine("Sum", self, other)
+        return Sum.of(self, other)
 
     def __radd__(self, other):
-        if isinstance(other, int) and other == 0:  # where Python's sum() starts
-            return self
-        return _combine("Sum", other, self)
+        # sum() starts from the integer 0.
+        return self if isinstance(other, int) and other == 0 else Sum.of(other, self)
 
     def __mul__(self, other):
-        return _combine("Product", self, other)
+        return Product.of(self, other)
 
     def __rmul__(self, other):
-        return _combine("Product", other, self)
+        return Product.of(other, self)
 
     def __repr__(self) -> str:
         return parameters.table(self, type(self).__name__)
 
 
-def _combine(how, left, right):
-    from tightgp.kernels import composition
+class _UniformVariance(Kernel):
+    """Kernels whose only parameter is a variance ``k(x, x) = σ²``."""
 
-    return getattr(composition, how).of(left, right)
+    _variance: Parameter
+    variance = reader("_variance", "Prior variance σ².")
+
+    def __init__(self, variance=1.0, active_dims=None):
+        self._variance = positive(variance, name="variance", squared=True, scalar=True)
+        self.active_dims = check_active_dims(active_dims)
+
+    def _diagonal(self, X):
+        return jnp.broadcast_to(self.variance, (X.shape[0],))
+
+    @property
+    def stationary(self):
+        return True
 
 
-def dims(active_dims) -> tuple[int, ...] | None:
-    """``active_dims`` as a checked tuple of column numbers."""
+class Constant(_UniformVariance, init=False):
+    """``k(x, x') = σ²``: a constant function of unknown value.
+
+    Args:
+        variance: the prior variance σ² of the value.
+        active_dims: accepted as by every kernel; this one does not depend on the inputs.
+
+    >>> tgp.kernels.Constant(0.5)(X[:2])
+    Array([[0.5, 0.5],
+           [0.5, 0.5]], dtype=float64)
+    """
+
+    def _matrix(self, X, X2):
+        return jnp.broadcast_to(self.variance, (X.shape[0], (X if X2 is None else X2).shape[0]))
+
+
+class White(_UniformVariance, init=False):
+    """``k(x_i, x_j) = σ² δ_ij``: white noise, independent in every row.
+
+    Rows of two different sets ``kernel(X, X2)`` count as different rows even where their numbers are equal.
+
+    Args:
+        variance: the variance σ² of the noise.
+        active_dims: accepted as by every kernel; this one does not depend on the inputs.
+
+    >>> tgp.kernels.White(0.5)(X[:2])
+    Array([[0.5, 0. ],
+           [0. , 0.5]], dtype=float64)
+    """
+
+    def _matrix(self, X, X2):
+        if X2 is None:
+            return self.variance * jnp.eye(X.shape[0], dtype=X.dtype)
+        return jnp.zeros((X.shape[0], X2.shape[0]), X.dtype)
+
+
+class _Combination(Kernel):
+    """Kernels combined entry by entry with an operator."""
+
+    parts: tuple[Kernel, ...]
+    join: eqx.AbstractClassVar[Callable]
+
+    @classmethod
+    def of(cls, left, right):
+        """Combine two kernels, or a kernel and a number; nested combinations of the same class are flattened."""
+        parts: list[Kernel] = []
+        for part in (left, right):
+            if isinstance(part, cls):
+                parts.extend(part.parts)
+            elif isinstance(part, Kernel):
+                parts.append(part)
+            elif isinstance(part, numbers.Real) and not isinstance(part, bool):
+                parts.append(Constant(part))
+            else:
+                return NotImplemented
+        return cls(parts=tuple(parts))
+
+    def _matrix(self, X, X2):
+        return functools.reduce(self.join, (part(X, X2) for part in self.parts))
+
+    def _diagonal(self, X):
+        return functools.reduce(self.join, (part.diagonal(X) for part in self.parts))
+
+    @property
+    def stationary(self):
+        return all(part.stationary for part in self.parts)
+
+    def length_scales(self, num_inputs):
+        return functools.reduce(jnp.minimum, (part.length_scales(num_inputs) for part in self.parts))
+
+
+class Sum(_Combination):
+    """``k_1(x, x') + k_2(x, x') + …``, which is what ``k_1 + k_2`` returns.
+
+    >>> len((tgp.kernels.Linear() + tgp.kernels.White() + 1.0).parts)
+    3
+    """
+
+    join: ClassVar[Callable] = operator.add
+
+
+class Product(_Combination):
+    """``k_1(x, x') · k_2(x, x') · …``, which is what ``k_1 * k_2`` returns.
+
+    >>> len((2.0 * tgp.kernels.Linear()).parts)
+    2
+    """
+
+    join: ClassVar[Callable] = operator.mul
+
+
+def check_active_dims(active_dims) -> tuple[int, ...] | None:
+    """``active_dims`` as a tuple of distinct column numbers."""
     if active_dims is None:
         return None
     try:
         if any(isinstance(i, bool | np.bool_) for i in active_dims):
             raise TypeError
-        numbers = tuple(operator.index(i) for i in active_dims)
+        columns = tuple(operator.index(i) for i in active_dims)
     except TypeError:
         raise ValueError(f"active_dims must be column numbers such as [0, 2], got {active_dims!r}") from None
-    if not numbers or min(numbers) < 0 or len(set(numbers)) != len(numbers):
-        raise ValueError(f"active_dims must be distinct column numbers from 0 on, got {active_dims!r}")
-    return numbers
+    if not columns or min(columns) < 0 or len(set(columns)) != len(columns):
+        raise ValueError(f"active_dims must be distinct column numbers, counted from 0, got {active_dims!r}")
+    return columns
 
 
-def per_column(name: str, values: Float[Array, "..."], X: Float[Array, "n a"]) -> Float[Array, "..."]:
-    """``values`` checked to be one number, or one for each column of ``X``."""
-    if values.ndim > 1 or (values.ndim == 1 and values.shape[0] != X.shape[-1]):
+def check_per_column(name: str, values: Float[Array, "..."], X: Float[Array, "n a"]) -> Float[Array, "..."]:
+    """Check that ``values`` is one number, or holds one for each column of X."""
+    if values.ndim > 1 or (values.ndim == 1 and values.shape[0] != X.shape[1]):
         raise ValueError(
-            f"{name} has shape {values.shape} but the kernel sees {X.shape[-1]} input column(s); "
-            f"pass one number, or {X.shape[-1]}"
+            f"{name} has shape {values.shape} but the kernel sees {X.shape[1]} input column(s); "
+            f"pass one number, or {X.shape[1]}"
         )
     return values

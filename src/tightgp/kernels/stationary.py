@@ -3,75 +3,79 @@
 import abc
 import math
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tightgp.kernels.base import Kernel, dims, per_column
+from tightgp.kernels.base import Kernel, check_active_dims, check_per_column
 from tightgp.parameters import FLOOR, Parameter, positive, reader
 
 
 def squared_distance(A: Float[Array, "n a"], B: Float[Array, "k a"] | None = None) -> Float[Array, "n k"]:
-    """``‖a_i − b_j‖²`` by one augmented matrix product; exactly zero on the diagonal where ``B`` is None.
-    One column needs no product: its differences are taken directly.
+    """``‖a_i − b_j‖²`` as one matrix product; exactly zero on the diagonal where ``B`` is None.
 
-    Both sets are first moved by the same vector to the middle of ``B``: distances do not change, and inputs
-    far from the origin lose no digits. What is below the rounding of the product, or of that move, is zero, so that
-    equal rows of the two sets have distance zero: a kernel with a kink there would otherwise be wrong by √ε.
+    Both sets are first centred on the mean of ``B``, so that inputs far from the origin lose no digits. A value below
+    the rounding error of this computation becomes zero, so that equal rows have distance zero: a kernel with a kink at
+    zero would otherwise be wrong by √ε. Inputs with one column need no product; their differences are taken directly.
     """
     same, B = B is None, A if B is None else B
     eps = jnp.finfo(A.dtype).eps
     if A.shape[1] == 1:
-        r2, rounding = (A - B.T) ** 2, (4 * eps) ** 2 * jax.lax.stop_gradient(A * A + (B * B).T)
-        return jnp.where((r2 <= rounding) & (rounding < jnp.inf), 0.0, r2)
-    middle = jax.lax.stop_gradient(jnp.mean(B, axis=0))
-    A, B = A - middle, B - middle
-    one_a, one_b = jnp.ones((len(A), 1), A.dtype), jnp.ones((len(B), 1), B.dtype)
+        return _zero_below((A - B.T) ** 2, (4 * eps) ** 2 * jax.lax.stop_gradient(A * A + (B * B).T))
+    centre = jax.lax.stop_gradient(jnp.mean(B, axis=0))
+    A, B = A - centre, B - centre
     norm_a, norm_b = jnp.sum(A * A, axis=1, keepdims=True), jnp.sum(B * B, axis=1, keepdims=True)
-    left = jnp.concatenate([-2 * A, norm_a, one_a], axis=1)
-    right = jnp.concatenate([B, one_b, norm_b], axis=1)
-    r2 = left @ right.T
-    rounding = 8 * eps * jax.lax.stop_gradient(norm_a + norm_b.T) + (8 * eps) ** 2 * jnp.sum(middle * middle)
-    r2 = jnp.where((r2 <= rounding) & (rounding < jnp.inf), 0.0, r2)  # NaN stays NaN
+    left = jnp.concatenate([-2 * A, norm_a, jnp.ones_like(norm_a)], axis=1)
+    right = jnp.concatenate([B, jnp.ones_like(norm_b), norm_b], axis=1)
+    rounding = 8 * eps * jax.lax.stop_gradient(norm_a + norm_b.T) + (8 * eps) ** 2 * jnp.sum(centre * centre)
+    r2 = _zero_below(left @ right.T, rounding)
     return r2 * (1 - jnp.eye(len(A), dtype=A.dtype)) if same else r2
 
 
-def _distance(r2: Float[Array, "n k"]) -> Float[Array, "n k"]:
-    """The root of ``r2``, with a zero derivative at zero.
+def _zero_below(r2, rounding):
+    """``r2`` with zero in place of values up to ``rounding``; an infinite or NaN ``rounding`` leaves it as it is."""
+    return jnp.where((r2 <= rounding) & (rounding < jnp.inf), 0.0, r2)
 
-    The smallest number under the root stands for zero. To ask ``r2 == 0`` would not do: a compiler may compute
-    ``r2`` again for each place that uses it, with other rounding, and the answers then contradict each other.
+
+def _distance(r2: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    """``√r2``, with derivative zero at zero.
+
+    The smallest positive number stands for zero under the root. A branch on ``r2 == 0`` would not be safe: a compiler
+    may recompute ``r2`` with other rounding for each use, and the branches would then disagree.
     """
     return jnp.sqrt(jnp.maximum(r2, jnp.finfo(r2.dtype).tiny))
 
 
-def _fields(variance, lengthscale, active_dims):
-    return (
-        positive(variance, name="variance", squared=True, scalar=True),
-        positive(lengthscale, name="lengthscale", floor=FLOOR),
-        dims(active_dims),
-    )
-
-
 class Stationary(Kernel):
-    """``variance · profile(r²)`` with ``r² = Σ_d ((x_d − x'_d)/lengthscale_d)²``."""
+    """``k(x, x') = σ_f² ρ(r²)`` with ``r² = Σ_d ((x_d − x'_d)/ℓ_d)²``. Subclasses implement the correlation ``ρ``.
+
+    Args:
+        variance: the prior variance σ_f².
+        lengthscale: the lengthscale ℓ, one number or one for each active input.
+        active_dims: the columns of X that the kernel uses; None for all of them.
+    """
 
     _variance: Parameter
     _lengthscale: Parameter
-    active_dims: tuple[int, ...] | None = eqx.field(static=True)
-
     variance = reader("_variance", "Prior variance σ_f² of the function.")
     lengthscale = reader("_lengthscale", "Lengthscale ℓ: one number, or one for each active input.")
 
+    def __init__(self, variance=1.0, lengthscale=1.0, active_dims=None):
+        self._variance = positive(variance, name="variance", squared=True, scalar=True)
+        self._lengthscale = positive(lengthscale, name="lengthscale", floor=FLOOR)
+        self.active_dims = check_active_dims(active_dims)
+
     @abc.abstractmethod
-    def _profile(self, r2: Float[Array, "n k"]) -> Float[Array, "n k"]:
-        """Correlation at squared scaled distance ``r2``."""
+    def _correlation(self, r2: Float[Array, "n k"]) -> Float[Array, "n k"]:
+        """``ρ(r²)``, one at zero."""
+
+    def _scaled(self, X: Float[Array, "n a"]) -> Float[Array, "n s"]:
+        """Inputs whose Euclidean distance is r."""
+        return X / check_per_column("lengthscale", self.lengthscale, X)
 
     def _matrix(self, X, X2):
-        scale = per_column("lengthscale", self.lengthscale, X)
-        r2 = squared_distance(X / scale, None if X2 is None else X2 / scale)
-        return self.variance * self._profile(r2)
+        r2 = squared_distance(self._scaled(X), None if X2 is None else self._scaled(X2))
+        return self.variance * self._correlation(r2)
 
     def _diagonal(self, X):
         return jnp.broadcast_to(self.variance, (X.shape[0],))
@@ -81,104 +85,145 @@ class Stationary(Kernel):
         return True
 
     def length_scales(self, num_inputs):
-        return spread(self.lengthscale, self.active_dims, num_inputs)
+        return self._for_all_inputs(self.lengthscale, num_inputs)
+
+    def _for_all_inputs(self, lengthscale, num_inputs):
+        """Lengthscales of the active inputs as an array for all inputs, infinite for the inactive ones."""
+        active = slice(None) if self.active_dims is None else jnp.asarray(self.active_dims)
+        return jnp.full(num_inputs, jnp.inf, lengthscale.dtype).at[active].set(lengthscale)
 
 
-def spread(lengthscale, active_dims, num_inputs: int) -> Float[Array, " d"]:
-    """A kernel's lengthscales over all inputs, infinite for those that it does not see."""
-    if active_dims is None:
-        return jnp.broadcast_to(lengthscale, (num_inputs,))
-    everywhere = jnp.full(num_inputs, jnp.inf, lengthscale.dtype)
-    return everywhere.at[jnp.asarray(active_dims)].set(lengthscale)
+class SquaredExponential(Stationary, init=False):
+    """``k(x, x') = σ_f² exp(−r²/2)`` with ``r² = Σ_d ((x_d − x'_d)/ℓ_d)²``: infinitely differentiable functions.
 
+    Args:
+        variance: the prior variance σ_f².
+        lengthscale: the lengthscale ℓ, one number or one for each active input.
+        active_dims: the columns of X that the kernel uses; None for all of them.
 
-class SquaredExponential(Stationary):
-    """``σ_f² exp(−r²/2)``: infinitely smooth functions."""
+    >>> kernel = tgp.kernels.SquaredExponential(variance=2.0, lengthscale=[0.5, 1.5])
+    >>> kernel(X[:5], X).shape
+    (5, 60)
+    """
 
-    def __init__(self, variance=1.0, lengthscale=1.0, active_dims=None):
-        self._variance, self._lengthscale, self.active_dims = _fields(variance, lengthscale, active_dims)
-
-    def _profile(self, r2):
+    def _correlation(self, r2):
         return jnp.exp(-0.5 * r2)
 
 
-class Matern12(Stationary):
-    """``σ_f² exp(−r)``: continuous, nowhere differentiable functions."""
+class Matern12(Stationary, init=False):
+    """``k(x, x') = σ_f² exp(−r)`` with ``r² = Σ_d ((x_d − x'_d)/ℓ_d)²``: continuous, not differentiable functions.
 
-    def __init__(self, variance=1.0, lengthscale=1.0, active_dims=None):
-        self._variance, self._lengthscale, self.active_dims = _fields(variance, lengthscale, active_dims)
+    Args:
+        variance: the prior variance σ_f².
+        lengthscale: the lengthscale ℓ, one number or one for each active input.
+        active_dims: the columns of X that the kernel uses; None for all of them.
 
-    def _profile(self, r2):
+    >>> kernel = tgp.kernels.Matern12(lengthscale=0.5)
+    >>> kernel(np.array([[0.0], [1.0]]))
+    Array([[1.        , 0.13533528],
+           [0.13533528, 1.        ]], dtype=float64)
+    """
+
+    def _correlation(self, r2):
         return jnp.exp(-_distance(r2))
 
 
-class Matern32(Stationary):
-    """``σ_f² (1 + √3 r) exp(−√3 r)``: once differentiable functions."""
+class Matern32(Stationary, init=False):
+    """``k(x, x') = σ_f² (1 + √3 r) exp(−√3 r)`` with ``r² = Σ_d ((x_d − x'_d)/ℓ_d)²``: once differentiable functions.
 
-    def __init__(self, variance=1.0, lengthscale=1.0, active_dims=None):
-        self._variance, self._lengthscale, self.active_dims = _fields(variance, lengthscale, active_dims)
+    Args:
+        variance: the prior variance σ_f².
+        lengthscale: the lengthscale ℓ, one number or one for each active input.
+        active_dims: the columns of X that the kernel uses; None for all of them.
 
-    def _profile(self, r2):
+    >>> kernel = tgp.kernels.Matern32(variance=2.0, lengthscale=[0.5, 1.5])
+    >>> kernel.diagonal(X[:3])
+    Array([2., 2., 2.], dtype=float64)
+    """
+
+    def _correlation(self, r2):
         s = math.sqrt(3.0) * _distance(r2)
         return (1 + s) * jnp.exp(-s)
 
 
-class Matern52(Stationary):
-    """``σ_f² (1 + √5 r + 5r²/3) exp(−√5 r)``: twice differentiable functions."""
+class Matern52(Stationary, init=False):
+    """``k(x, x') = σ_f² (1 + √5 r + 5r²/3) exp(−√5 r)`` with ``r² = Σ_d ((x_d − x'_d)/ℓ_d)²``.
 
-    def __init__(self, variance=1.0, lengthscale=1.0, active_dims=None):
-        self._variance, self._lengthscale, self.active_dims = _fields(variance, lengthscale, active_dims)
+    Functions are twice differentiable.
 
-    def _profile(self, r2):
+    Args:
+        variance: the prior variance σ_f².
+        lengthscale: the lengthscale ℓ, one number or one for each active input.
+        active_dims: the columns of X that the kernel uses; None for all of them.
+
+    >>> kernel = tgp.kernels.Matern52(lengthscale=0.5, active_dims=[1])
+    >>> kernel.length_scales(2)
+    Array([inf, 0.5], dtype=float64)
+    """
+
+    def _correlation(self, r2):
         s = math.sqrt(5.0) * _distance(r2)
         return (1 + s + s * s / 3) * jnp.exp(-s)
 
 
 class RationalQuadratic(Stationary):
-    """``σ_f² (1 + r²/(2α))^(−α)``: a mixture of squared exponentials over lengthscales."""
+    """``k(x, x') = σ_f² (1 + r²/(2α))^(−α)`` with ``r² = Σ_d ((x_d − x'_d)/ℓ_d)²``.
+
+    A mixture of squared exponentials with different lengthscales; α → ∞ is the squared exponential.
+
+    Args:
+        variance: the prior variance σ_f².
+        lengthscale: the lengthscale ℓ, one number or one for each active input.
+        alpha: the shape α; the smaller, the heavier the tails.
+        active_dims: the columns of X that the kernel uses; None for all of them.
+
+    >>> kernel = tgp.kernels.RationalQuadratic(lengthscale=0.5, alpha=0.5)
+    >>> kernel(X[:5], X).shape
+    (5, 60)
+    """
 
     _alpha: Parameter
-    alpha = reader("_alpha", "Weight α of the short lengthscales; α → ∞ is the squared exponential.")
+    alpha = reader("_alpha", "Shape α; the smaller, the heavier the tails.")
 
     def __init__(self, variance=1.0, lengthscale=1.0, alpha=1.0, active_dims=None):
-        self._variance, self._lengthscale, self.active_dims = _fields(variance, lengthscale, active_dims)
+        super().__init__(variance, lengthscale, active_dims)
         self._alpha = positive(alpha, name="alpha", floor=FLOOR, scalar=True)
 
-    def _profile(self, r2):
+    def _correlation(self, r2):
         return jnp.exp(-self.alpha * jnp.log1p(r2 / (2 * self.alpha)))
 
 
-class Periodic(Kernel):
-    """``σ_f² exp(−2 Σ_d sin²(π(x_d − x'_d)/p_d)/ℓ_d²)``: the squared exponential on circles of circumference ``p``."""
+class Periodic(Stationary):
+    """``k(x, x') = σ_f² exp(−2 Σ_d sin²(π(x_d − x'_d)/p_d)/ℓ_d²)``: periodic functions.
 
-    _variance: Parameter
-    _lengthscale: Parameter
+    The squared exponential of the points ``(cos, sin)(2πx_d/p_d)`` on the unit circle.
+
+    Args:
+        variance: the prior variance σ_f².
+        lengthscale: the lengthscale ℓ on the unit circle, one number or one for each active input.
+        period: the period p, one number or one for each active input.
+        active_dims: the columns of X that the kernel uses; None for all of them.
+
+    >>> kernel = tgp.kernels.Periodic(period=2.0)
+    >>> kernel(np.array([[0.0]]), np.array([[2.0], [4.0]]))
+    Array([[1., 1.]], dtype=float64)
+    """
+
     _period: Parameter
-    active_dims: tuple[int, ...] | None = eqx.field(static=True)
-
-    variance = reader("_variance", "Prior variance σ_f² of the function.")
-    lengthscale = reader("_lengthscale", "Lengthscale ℓ on the unit circle.")
-    period = reader("_period", "Period p of the function.")
+    period = reader("_period", "Period p: one number, or one for each active input.")
 
     def __init__(self, variance=1.0, lengthscale=1.0, period=1.0, active_dims=None):
-        self._variance, self._lengthscale, self.active_dims = _fields(variance, lengthscale, active_dims)
+        super().__init__(variance, lengthscale, active_dims)
         self._period = positive(period, name="period", floor=FLOOR)
 
-    def _on_circles(self, X):
-        angle = 2 * jnp.pi * X / per_column("period", self.period, X)
-        scale = per_column("lengthscale", self.lengthscale, X)
+    def _scaled(self, X):
+        angle = 2 * jnp.pi * X / check_per_column("period", self.period, X)
+        scale = check_per_column("lengthscale", self.lengthscale, X)
         return jnp.concatenate([jnp.cos(angle) / scale, jnp.sin(angle) / scale], axis=1)
 
-    def _matrix(self, X, X2):
-        r2 = squared_distance(self._on_circles(X), None if X2 is None else self._on_circles(X2))
-        return self.variance * jnp.exp(-0.5 * r2)
-
-    def _diagonal(self, X):
-        return jnp.broadcast_to(self.variance, (X.shape[0],))
-
-    @property
-    def stationary(self):
-        return True
+    def _correlation(self, r2):
+        return jnp.exp(-0.5 * r2)
 
     def length_scales(self, num_inputs):
-        return spread(self.lengthscale * self.period / (2 * jnp.pi), self.active_dims, num_inputs)
+        # At short distances the kernel is a squared exponential with lengthscale ℓp/(2π).
+        return self._for_all_inputs(self.lengthscale * self.period / (2 * jnp.pi), num_inputs)

@@ -1,14 +1,13 @@
-"""Likelihoods: how targets follow from the latent functions."""
+"""Likelihoods: the distribution of targets given the latent functions."""
 
 from tightgp.likelihoods.base import Likelihood
-from tightgp.likelihoods.binary import Bernoulli
-from tightgp.likelihoods.counts import Binomial, NegativeBinomial, Poisson
+from tightgp.likelihoods.binary import Bernoulli, Binomial
+from tightgp.likelihoods.counts import NegativeBinomial, Poisson
 from tightgp.likelihoods.fractions import Beta
-from tightgp.likelihoods.gaussian import Gaussian, HeteroscedasticGaussian
 from tightgp.likelihoods.multiclass import RobustMax, Softmax
 from tightgp.likelihoods.ordinal import Ordinal
 from tightgp.likelihoods.positive import Exponential, Gamma, LogNormal
-from tightgp.likelihoods.robust import StudentT
+from tightgp.likelihoods.real import Gaussian, HeteroscedasticGaussian, StudentT
 
 __all__ = [
     "Bernoulli",

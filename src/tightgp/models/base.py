@@ -1,8 +1,8 @@
 """What a model owes to `fit`, and what all models share."""
 
 import abc
-from dataclasses import fields, replace
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import fields
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -10,33 +10,49 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tightgp import checks, diagnosis, linalg, parameters, partition, psi
-from tightgp.conditionals import Conditional
-from tightgp.data import Batch, Dataset
+from tightgp import checks, parameters
+from tightgp.bounds import psi
+from tightgp.bounds.structures import Structure
+from tightgp.data import Dataset
+from tightgp.data.input_variance import InputVariance
+from tightgp.data.partition import metric_of
+from tightgp.data.placement import OnDevice, PlacedRows, place
+from tightgp.data.rows import Rows
 from tightgp.kernels import Kernel
 from tightgp.means import Constant, Mean, Zero
+from tightgp.models import diagnosis
+from tightgp.numerics import linalg
 from tightgp.parameters import FLOOR, Parameter
-from tightgp.spread import Spread
-from tightgp.statistics import Rows
 
 
 class Model(eqx.Module):
     """A model: `prepare` once, then `objective` many times."""
 
-    @abc.abstractmethod
-    def prepare(self, data: Dataset) -> tuple["Model", Any]:
-        """The model with all that depends on the data decided, and the rows as its objective takes them."""
+    #: Whether several processes can train it together.
+    multiprocess: ClassVar[bool] = False
 
     @abc.abstractmethod
-    def objective(self, rows: Any) -> tuple[Float[Array, ""], dict[str, Any]]:
-        """What training maximises, in total nats, and named scalars worth following. Pure."""
+    def prepare(self, data: Dataset) -> tuple["Model", PlacedRows]:
+        """The model with everything decided that depends on the data, and the rows where they are computed with."""
 
     @abc.abstractmethod
-    def random_start(self, key, rows: Any) -> "Model":
+    def value_on(self, rows: PlacedRows, key: jax.Array | None = None) -> tuple[Float[Array, ""], dict[str, Any]]:
+        """The bound (or evidence) on placed rows, in total nats, and named scalars worth following. Pure.
+
+        ``key`` is for values made of draws; without it the draws are always the same.
+        """
+
+    def objective(self, rows: PlacedRows, key: jax.Array | None = None) -> tuple[Float[Array, ""], dict[str, Any]]:
+        """What training maximises: `value_on`, and the log prior densities of parameters that have one. Pure."""
+        value, followed = self.value_on(rows, key)
+        return value + parameters.log_prior(self), followed
+
+    @abc.abstractmethod
+    def random_start(self, key: jax.Array, rows: PlacedRows) -> "Model":
         """Another start for training, drawn by ``key``."""
 
     @abc.abstractmethod
-    def explain(self, rows: Any) -> str:
+    def explain(self, rows: PlacedRows) -> str:
         """Why the objective is not finite here."""
 
     def __repr__(self) -> str:
@@ -48,45 +64,79 @@ class Model(eqx.Module):
         return type(self).__name__
 
 
-@runtime_checkable
-class Minibatched(Protocol):
-    """What a model owes to `fit` beyond `Model`, to be trained on minibatches."""
+class BatchModel(Model):
+    """A model with an explicit q, which `fit` can also train on minibatches."""
 
-    natural_rate: float
+    @abc.abstractmethod
+    def check_rows(self, data: Dataset) -> Rows:
+        """Refuse data that this model cannot be trained on; its rows, still where they are."""
 
-    def as_batch(self, data: Dataset) -> Batch:
-        """Checked rows, still where they are."""
-
-    def arrange(self, X) -> tuple["Minibatched", np.ndarray | None, int]:
-        """The model with its partition of ``X`` fixed, an order of the rows, and how many in a row stay together."""
-
-    def for_targets(self, vector: bool) -> "Minibatched":
-        """The model for targets (N,), or (N, P)."""
-
-    def score(self, rows: Batch) -> Float[Array, ""]:
-        """How well held-out rows are predicted: the larger the better. Pure."""
-
-
-class Partitioned(Model):
-    """A model whose bound may group neighbouring rows: what it owes to `fit` beyond `Model`, to be grouped anew."""
-
-    bound: eqx.AbstractVar[Conditional]
+    @abc.abstractmethod
+    def for_targets(self, vector: bool) -> "BatchModel":
+        """This model for targets (N,) or (N, 1): its predictions will have the same shape."""
 
     @property
-    def partitioned(self) -> bool:
-        """Whether lengthscales decide which rows share a block."""
-        return self.bound.size > 1 and self.bound.partition == "locality"
+    @abc.abstractmethod
+    def natural_rate(self) -> float:
+        """The step size of natural gradients on all rows (maths 4.4)."""
 
-    def refreshed(self, data: Dataset) -> tuple["Partitioned", Any] | None:
+    def prepare(self, data: Dataset) -> tuple["BatchModel", PlacedRows]:
+        rows = self.check_rows(data)
+        return self.for_targets(data.vector), place(rows)
+
+    def grouped_by(self, X: Any) -> "BatchModel":
+        """This model with its partition of ``X`` fixed, where it has one."""
+        return self
+
+    @property
+    def rows_together(self) -> int:
+        """How many consecutive rows a minibatch must not part."""
+        return 1
+
+    def score(self, rows: OnDevice) -> Float[Array, ""]:
+        """Mean log density of the observed targets of held-out ``rows``."""
+        return _mean_log_density(self, rows)
+
+
+class Grouped(Model):
+    """A model whose bound may group rows into blocks.
+
+    ``metric`` (d,) are the scales by which neighbours are told apart; None takes the kernel's lengthscales, and
+    `prepare` fixes them.
+    """
+
+    bound: eqx.AbstractVar[Structure]
+    metric: eqx.AbstractVar[Float[Array, " d"] | None]
+
+    @property
+    def groups_neighbours(self) -> bool:
+        """Whether lengthscales decide which rows share a block."""
+        return self.bound.partition.needs_metric
+
+    def with_metric(self, X: Any, kernels: tuple[Kernel, ...]):
+        """This model with the metric of its partition of ``X`` fixed."""
+        if not self.groups_neighbours or self.metric is not None:
+            return self
+        lengthscales: list[Any] = [kernel.length_scales(X.shape[1]) for kernel in kernels]
+        if any(isinstance(one, jax.core.Tracer) for one in (X, *lengthscales)):
+            raise ValueError(
+                "a partition into neighbours needs known inputs and lengthscales; inside a JAX trace use "
+                "`model, rows = model.prepare(data)` before it and `model.objective(rows)` in it"
+            )
+        return with_fields(self, metric=jnp.asarray(metric_of(X, lengthscales)))
+
+    def regrouped(self, data: Dataset) -> tuple["Grouped", PlacedRows] | None:
         """This prepared model and its rows, grouped by the lengthscales it has now; None where groups do not change."""
-        model, rows = with_fields(self, bound=replace(self.bound, metric=None)).prepare(data)
-        bounds = (self.bound, model.bound)
-        orders: list[Any] = [partition.order(data.X, bound, np.asarray(bound.metric)) for bound in bounds]
-        return None if np.array_equal(*orders) else (model, rows)
+        before = data.placed(self.bound.partition, self.metric)[1]
+        model, rows = with_fields(self, metric=None).prepare(data)
+        after = data.placed(model.bound.partition, model.metric)[1]
+        assert before is not None
+        assert after is not None
+        return None if np.array_equal(before, after) else (model, rows)
 
 
 def with_fields(model, **changed):
-    """``model`` with some fields changed, as its constructor, which reads other arguments, could not."""
+    """``model`` with some fields changed, bypassing its constructor."""
     new = object.__new__(type(model))
     for one in fields(model):
         object.__setattr__(new, one.name, changed.get(one.name, getattr(model, one.name)))
@@ -100,8 +150,8 @@ def noise_parameter(noise_variance) -> Parameter | None:
     return parameters.positive(noise_variance, name="noise_variance", floor=FLOOR, squared=True, scalar=True)
 
 
-def to_rows(data: Dataset, noise: Parameter | None, dtype) -> Rows:
-    """A data set as the arrays that objectives take, still where they are."""
+def check_gaussian_data(data: Dataset, noise: Parameter | None, dtype) -> None:
+    """Refuse data that a model with Gaussian noise and a closed form cannot use."""
     if not isinstance(data, Dataset):
         raise ValueError(f"data must be a tightgp.Dataset(X, y), got {type(data).__name__}")
     if data.missing:
@@ -110,9 +160,6 @@ def to_rows(data: Dataset, noise: Parameter | None, dtype) -> Rows:
         check_noise_is_known(data)
     if data.X.dtype != dtype:
         raise ValueError(f"X has dtype {data.X.dtype} but the model has {jnp.dtype(dtype)}; use one of them for both")
-    known = data.noise_variance
-    known = np.broadcast_to(np.zeros((), dtype), data.num_data) if known is None else known
-    return Rows(data.X, data.targets, known, data.spread)
 
 
 def check_noise_is_known(data: Dataset) -> None:
@@ -144,41 +191,47 @@ def check_mean(mean, X, functions: int, shared: bool = True) -> None:
     )
 
 
-def check_uncertain(spread: Spread, kernels: tuple[Kernel, ...], mean: Mean, structure: Conditional, d: int) -> None:
+def check_uncertain(
+    uncertain: InputVariance, kernels: tuple[Kernel, ...], mean: Mean, structure: Structure, d: int
+) -> None:
     """Refuse what has no averages over uncertain inputs (maths 7.4)."""
     for kernel in kernels:
-        psi.check(kernel, d, len(spread.columns))
+        psi.check(kernel, d, len(uncertain.columns))
     if not isinstance(mean, Zero | Constant):
         raise ValueError(f"mean must be Zero or Constant where inputs are uncertain, not {type(mean).__name__}")
-    if structure.size > 1 or not structure.is_bound:
+    if structure.partition.size > 1 or not structure.is_bound:
         raise ValueError(
             f"bound={structure.name!r} needs inputs that are known; with input_variance use 'diagonal', 'spherical' or "
             "'standard'"
         )
 
 
-def check_finite(value, model: Model, rows):
-    """``value``, or an error that says why it is not finite. Inside a trace there is nothing to check yet."""
+def check_finite(value, model: Model, rows: PlacedRows):
+    """``value``, or an error that says why it is not finite. Inside a trace nothing is known yet."""
     if not isinstance(value, jax.core.Tracer) and not bool(jnp.isfinite(value)):
-        raise diagnosis.NumericalError(model.explain(rows))
+        raise linalg.NumericalError(model.explain(rows))
     return value
 
 
+def as_estimate(bound, divergence, rows: int, num_data: int | None):
+    """The bound of a minibatch of ``rows`` as an unbiased estimate of that of ``num_data`` rows."""
+    return bound if num_data is None else (num_data / rows) * (bound + divergence) - divergence
+
+
 @eqx.filter_jit
-def mean_log_density(model, batch: Batch) -> Float[Array, ""]:
-    """How well the posterior of a model with an explicit q(u) predicts the targets that a batch has."""
-    densities = model.posterior().log_density_of(batch)
-    here = ~jnp.isnan(batch.y) & (batch.weight > 0)[:, None]
+def _mean_log_density(model, rows: OnDevice) -> Float[Array, ""]:
+    held_out: Rows = rows.rows
+    densities = model.posterior().row_log_densities(held_out, jax.random.key(0))
+    here = ~jnp.isnan(held_out.y) & (held_out.weight > 0)[:, None]
     return jnp.sum(jnp.where(here, densities, 0.0)) / jnp.sum(here)
 
 
 def check_parts(kernel, mean) -> None:
-    """Refuse what is no kernel or no mean function."""
+    """Refuse what is not a kernel or not a mean function."""
     checks.instance("kernel", kernel, Kernel, "tightgp.kernels")
     checks.instance("mean", mean, Mean, "tightgp.means")
 
 
-def check_chunk(chunk) -> None:
-    """``chunk`` is None or a number of rows."""
-    if chunk is not None:
-        checks.count("chunk", chunk)
+def explain_rows(model: Model, rows: PlacedRows, kernel: Kernel, Z, what: str, missing: bool = False) -> str:
+    """Why the objective of ``model`` is not finite, by a look at up to a million of its rows."""
+    return diagnosis.explain(model, rows.sample(rows.real()[:1_000_000]), kernel, Z, what, missing)

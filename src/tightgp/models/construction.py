@@ -1,15 +1,15 @@
 """How a variational model reads its arguments: one or many kernels and inducing sets, bounds, latents."""
 
 import sys
-from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tightgp import checks, conditionals, parameters
-from tightgp.conditionals import Conditional
+from tightgp import checks, parameters
+from tightgp.bounds import structures
+from tightgp.bounds.structures import Blocks, Structure
 from tightgp.data import Dataset
 from tightgp.likelihoods.base import Likelihood
 from tightgp.models.base import check_noise_is_known
@@ -33,20 +33,20 @@ def _raw(value) -> Any:
     return value.raw if isinstance(value, Parameter) else value
 
 
-def choose_bound(bound: str | Conditional | None, likelihood: Likelihood) -> Conditional:
+def choose_bound(bound: str | Structure | None, likelihood: Likelihood) -> Structure:
     """The structure of V, refused where it gives no bound with this likelihood."""
     if bound is None:
         bound = "diagonal" if likelihood.quadratic else "spherical"
-    structure = conditionals.named(bound)
+    structure = structures.named(bound)
     if not structure.is_bound:
         raise ValueError(f"bound={structure.name} has no q(f|u); use it with SGPR, or choose a bound here")
-    if structure.curvature and not structure.pooled and not likelihood.quadratic:
+    if not (structure.uniform or likelihood.quadratic):
         raise ValueError(
             f"bound={structure.name!r} needs Gaussian noise: with {type(likelihood).__name__} a v for each row leaves "
             "the variances of q(f) unknown without an N×N root, and putting v_i·d_i in their place is no bound "
             "(maths 5.3); use bound='spherical' (one trained v for each latent function) or 'standard'"
         )
-    return replace(structure, size=WHOLE_BATCH, partition="rows") if bound == "block" else structure
+    return Blocks(WHOLE_BATCH, "rows") if bound == "block" else structure
 
 
 def inducing_sets(name: str, Z) -> tuple[Parameter, ...]:
@@ -106,7 +106,7 @@ def check_data(data: Dataset, Z, likelihood: Likelihood, outputs: int) -> None:
     likelihood.check_targets(data.targets if isinstance(data.y, jax.core.Tracer) else np.asarray(data.targets))
 
 
-def trained_scales(bound: Conditional, count: int, dtype) -> Parameter | None:
+def trained_scales(bound: Structure, count: int, dtype) -> Parameter | None:
     """v of each latent function, started at the prior's own spread, where the bound trains it."""
     if not bound.pooled:
         return None

@@ -9,17 +9,27 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tightgp import checks, diagnosis, inducing, linalg, means, parameters
-from tightgp.components import principal
-from tightgp.conditionals import Conditional
-from tightgp.data import Batch, Dataset
-from tightgp.deep_posterior import DeepPosterior, paths
+from tightgp import checks, inducing, means
+from tightgp.bounds.structures import Structure
+from tightgp.data import Dataset
+from tightgp.data.placement import OnDevice, PlacedRows
+from tightgp.data.rows import Rows
 from tightgp.kernels import Kernel, SquaredExponential
 from tightgp.likelihoods.base import Likelihood
-from tightgp.models.base import Model, check_finite, check_mean, mean_log_density, with_fields
+from tightgp.models.base import (
+    BatchModel,
+    as_estimate,
+    check_finite,
+    check_mean,
+    explain_rows,
+    with_fields,
+)
 from tightgp.models.construction import as_tuple, check_data
 from tightgp.models.hidden import HiddenLayer, linear
 from tightgp.models.svgp import SVGP
+from tightgp.numerics import linalg
+from tightgp.numerics.components import principal
+from tightgp.posterior.deep import DeepPosterior, paths
 
 #: Without widths a start has as many hidden functions as inputs, up to this many.
 _WIDEST = 30
@@ -27,7 +37,7 @@ _WIDEST = 30
 _FIXED_DRAWS = 10
 
 
-class DeepGP(Model):
+class DeepGP(BatchModel):
     """GPs of GPs: hidden layers, and an `SVGP` whose inputs are the last one's values (Salimbeni & Deisenroth 2017).
 
     ``output`` says the likelihood, and its bound: "diagonal" for Gaussian noise has the tight term of each row, at
@@ -58,7 +68,7 @@ class DeepGP(Model):
             )
         if not isinstance(output, SVGP):
             raise ValueError(f"output must be a tightgp.SVGP, got {type(output).__name__}")
-        if output.bound.size > 1:
+        if output.bound.partition.size > 1:
             raise ValueError(
                 f"bound={output.bound.name!r} of output groups rows by their inputs, which are drawn anew in each step;"
                 " use 'diagonal' or 'spherical'"
@@ -89,7 +99,7 @@ class DeepGP(Model):
         *,
         num_inducing: int = 100,
         kernel: Callable[..., Kernel] = SquaredExponential,
-        bound: str | Conditional | None = None,
+        bound: str | Structure | None = None,
         hidden_bound: str = "spherical",
         mean: means.Mean | None = None,
         num_latents: int | None = None,
@@ -131,13 +141,11 @@ class DeepGP(Model):
         """
         if num_data is not None:
             checks.count("num_data", num_data)
-        model, batch = self.prepare(data)
+        model, rows = self.prepare(data)
         if num_samples is not None:
             model = with_fields(model, num_samples=checks.count("num_samples", num_samples))
-        batch = batch if key is None else batch._replace(key=key)
-        if num_data is not None:
-            batch = batch._replace(weight=batch.weight * (num_data / data.num_data))
-        return check_finite(_elbo(model, batch)[0], model, batch)
+        value, followed = model.value_on(rows, key)
+        return check_finite(as_estimate(value, followed["divergence"], data.num_data, num_data), model, rows)
 
     def posterior(self, *, scaled: bool = False) -> DeepPosterior:
         """What q implies at new inputs, its factors computed once.
@@ -146,25 +154,17 @@ class DeepGP(Model):
         has one.
         """
         hidden = _hidden(self, scaled)[0]
-        whole = jnp.all(jnp.stack([jnp.all(jnp.isfinite(layer.latents[0].W)) for layer in hidden]))
+        whole = jnp.all(jnp.stack([jnp.all(jnp.isfinite(layer.latents[0].whitener.inverse)) for layer in hidden]))
         if not isinstance(whole, jax.core.Tracer) and not bool(whole):
-            raise diagnosis.NumericalError("Kuu of a layer could not be factorised; elbo(data) says more about why")
+            raise linalg.NumericalError("Kuu of a layer could not be factorised; elbo(data) says more about why")
         return DeepPosterior(hidden, self.output.posterior(scaled=scaled and self.output.v is not None))
-
-    def prepare(self, data: Dataset) -> tuple["DeepGP", Batch]:
-        batch = self.as_batch(data)
-        return self.for_targets(data.vector), jax.tree.map(jnp.asarray, batch)
-
-    def arrange(self, X) -> tuple["DeepGP", None, int]:
-        """This model; no order of rows is needed, and none must stay together."""
-        return self, None, 1
 
     def for_targets(self, vector: bool) -> "DeepGP":
         """This model for targets (N,) or (N, 1): its predictions will have the same shape."""
         return with_fields(self, output=self.output.for_targets(vector))
 
-    def as_batch(self, data: Dataset) -> Batch:
-        """Checked rows, still where they are."""
+    def check_rows(self, data: Dataset) -> Rows:
+        """Refuse data that this model cannot be trained on; its rows, still where they are."""
         if not isinstance(data, Dataset):
             raise ValueError(f"data must be a tightgp.Dataset(X, y), got {type(data).__name__}")
         if data.input_variance is not None:
@@ -174,36 +174,31 @@ class DeepGP(Model):
         values = jnp.zeros((1, self.hidden[-1].num_functions), self._dtype)
         check_mean(out.mean, values, functions, shared=out.likelihood.num_latents is None)
         check_data(data, self.hidden[0]._Z.raw, out.likelihood, out.num_outputs)
-        weight = np.ones(data.num_data, data.X.dtype)
-        return Batch(X=data.X, y=data.targets, known=data.noise_variance, weight=weight, key=jax.random.key(0))
+        return data.rows()
 
-    def objective(self, rows: Batch) -> tuple[Float[Array, ""], dict[str, Any]]:
-        value, followed = _elbo(self, rows)
-        return value + parameters.log_prior(self), followed
+    def value_on(self, rows: PlacedRows, key: jax.Array | None = None) -> tuple[Float[Array, ""], dict[str, Any]]:
+        return _elbo(self, rows, jax.random.key(0) if key is None else key)
 
     @property
     def natural_rate(self) -> float:
         """The step size of natural gradients: no single step solves for the q of coupled layers (maths 4.4)."""
         return 0.1
 
-    def score(self, rows: Batch) -> Float[Array, ""]:
-        """Mean log density of the targets of ``rows`` under the predictive distribution."""
-        return mean_log_density(self, rows)
-
-    def random_start(self, key, rows: Batch) -> "DeepGP":
-        X, layers = rows.X, []
+    def random_start(self, key: jax.Array, rows: PlacedRows) -> "DeepGP":
+        real, layers = rows.sample(rows.real()), []
+        X = real.X
         for i, layer in enumerate(self.hidden):
             layers.append(layer.random_start(jax.random.fold_in(key, i), X))
             X = jnp.broadcast_to(layer.mean(X), (len(X), layer.num_functions))
-        output = self.output.random_start(jax.random.fold_in(key, len(layers)), rows._replace(X=X))
+        output = self.output.random_start(jax.random.fold_in(key, len(layers)), OnDevice(real._replace(X=X)))
         return with_fields(self, hidden=tuple(layers), output=output)
 
-    def explain(self, rows: Batch) -> str:
+    def explain(self, rows: PlacedRows) -> str:
         layers = [(f"hidden[{i}]", layer.kernel, layer.Z) for i, layer in enumerate(self.hidden)]
-        layers += [("output", *pair) for pair in self.output._inputs()]
+        layers += [("output", *pair) for pair in self.output.groups()]
         broken = [one for one in layers if not _factorises(*one[1:])]
         name, kernel, Z = (broken or layers)[0]
-        return f"in {name}: {diagnosis.explain(self, rows, kernel, Z, 'Kuu')}"
+        return f"in {name}: {explain_rows(self, rows, kernel, Z, 'Kuu', missing=True)}"
 
     @property
     def vector(self) -> bool:
@@ -250,11 +245,13 @@ def _hidden(model: DeepGP, scaled: bool):
 
 
 @eqx.filter_jit
-def _elbo(model: DeepGP, rows: Batch):
+def _elbo(model: DeepGP, rows: PlacedRows, key: jax.Array):
     """The bound (maths 7.6d): the last layer's own at the ends of drawn paths, less what the hidden layers cost."""
     hidden, jitter = _hidden(model, True)
-    value, followed = model.output.bound_on(_drawn(hidden, rows, model.num_samples))
-    seen = jnp.sum(jnp.where(jnp.any(~jnp.isnan(rows.y), axis=1), rows.weight, 0.0))
+    paths_key, key = jax.random.split(key)
+    value, followed = model.output.value_on(_drawn(hidden, rows, model.num_samples, paths_key), key)
+    like = rows.like
+    seen = jnp.sum(jnp.where(jnp.any(~jnp.isnan(like.y), axis=1), like.weight, 0.0))
     divergence = sum(layer.latents[0].divergence() for layer in hidden)
     excess = sum(jnp.sum(layer.v - jnp.log(layer.v) - 1) for layer in model.hidden)
     value = value - divergence - 0.5 * seen * excess
@@ -264,15 +261,15 @@ def _elbo(model: DeepGP, rows: Batch):
     return value, followed
 
 
-def _drawn(hidden, rows: Batch, count: int) -> Batch:
+def _drawn(hidden, rows: PlacedRows, count: int, key: jax.Array) -> PlacedRows:
     """``count`` paths of each row through the hidden layers, as rows of ``1/count`` of its weight."""
-    keys = jax.random.split(jax.random.fold_in(rows.key, 1), len(hidden))
-    shapes = [(count, len(rows.X), layer.scale.shape[0]) for layer in hidden]
-    draws = [jax.random.normal(key, shape, rows.X.dtype) for key, shape in zip(keys, shapes, strict=True)]
-    H = paths(hidden, rows.X, draws)
 
-    def repeated(a):
-        return None if a is None else jnp.broadcast_to(a, (count, *a.shape)).reshape(-1, *a.shape[1:])
+    def draw(rows: Rows) -> Rows:
+        keys = jax.random.split(key, len(hidden))
+        shapes = [(count, rows.num_rows, layer.scale.shape[0]) for layer in hidden]
+        draws = [jax.random.normal(k, shape, rows.X.dtype) for k, shape in zip(keys, shapes, strict=True)]
+        H = jnp.swapaxes(paths(hidden, rows.X, draws), 0, 1)
+        repeated = rows._replace(X=None).map(lambda a: jnp.repeat(a, count, axis=0))
+        return repeated._replace(X=H.reshape(-1, H.shape[2]), weight=repeated.weight / count)
 
-    weight = repeated(rows.weight) / count
-    return rows._replace(X=H.reshape(-1, H.shape[2]), y=repeated(rows.y), known=repeated(rows.known), weight=weight)
+    return rows.changed(draw)

@@ -7,21 +7,39 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tightgp import diagnosis, linalg, means, parameters
+from tightgp import means, parameters
+from tightgp.bounds.latents import Latents, Whitened
 from tightgp.data import Dataset
+from tightgp.data.placement import OnDevice, PlacedRows, on_device
+from tightgp.data.rows import Rows
 from tightgp.kernels import Kernel
-from tightgp.latents import Latents, Whitened
 from tightgp.likelihoods import Gaussian
-from tightgp.models.base import Model, check_finite, check_mean, check_parts, noise_parameter, to_rows
+from tightgp.models.base import (
+    Model,
+    check_finite,
+    check_gaussian_data,
+    check_mean,
+    check_parts,
+    explain_rows,
+    noise_parameter,
+)
+from tightgp.numerics import linalg
+from tightgp.numerics.linalg import Whitener
 from tightgp.parameters import Parameter
 from tightgp.posterior import Posterior
-from tightgp.statistics import Rows
 
 
 class ExactGP(Model):
     """GP regression with Gaussian noise, O(N³) time and O(N²) memory. The data's dtype decides the precision.
 
-    >>> ExactGP(SquaredExponential(), noise_variance=0.1).log_evidence(Dataset(X, y))
+    Args:
+        kernel: one of ``tightgp.kernels``.
+        noise_variance: σ², where training starts; None where the data know all of their noise.
+        mean: one of ``tightgp.means``; None is zero.
+
+    >>> model = tgp.ExactGP(tgp.kernels.SquaredExponential(), noise_variance=0.1)
+    >>> float(model.log_evidence(tgp.Dataset(np.zeros((1, 1)), np.zeros(1)))).__round__(3)
+    -0.967
     """
 
     kernel: Kernel
@@ -42,12 +60,12 @@ class ExactGP(Model):
     def log_evidence(self, data: Dataset) -> Float[Array, ""]:
         """``log N(y | m, Kff + σ²I)``, summed over outputs, in total nats."""
         model, rows = self.prepare(data)
-        return check_finite(_log_evidence(model, rows)[0], model, rows)
+        return check_finite(_log_evidence(model, rows.rows)[0], model, rows)
 
     def posterior(self, data: Dataset) -> Posterior:
         """The exact posterior, its factor computed once."""
         model, rows = self.prepare(data)
-        latents = _latents(model, rows)
+        latents = _latents(model, rows.rows)
         check_finite(jnp.sum(latents.q[0].mean), model, rows)
         return Posterior(
             latents=(latents,),
@@ -59,30 +77,32 @@ class ExactGP(Model):
             vector=data.vector,
         )
 
-    def prepare(self, data: Dataset) -> tuple["ExactGP", Rows]:
-        dtype = data.X.dtype if isinstance(data, Dataset) else None
-        if dtype is not None and data.spread is not None:
+    def prepare(self, data: Dataset) -> tuple["ExactGP", OnDevice]:
+        check_gaussian_data(data, self._noise_variance, getattr(getattr(data, "X", None), "dtype", None))
+        if data.uncertain_inputs is not None:
             raise ValueError("ExactGP needs inputs that are known; with input_variance use tightgp.SGPR")
-        rows = jax.tree.map(jnp.asarray, to_rows(data, self._noise_variance, dtype))
-        model = parameters.cast(self, rows.X.dtype)
-        check_mean(model.mean, rows.X, data.num_outputs)
-        jax.eval_shape(model.kernel, rows.X)
+        rows = on_device(data.rows())
+        model = parameters.cast(self, rows.rows.X.dtype)
+        check_mean(model.mean, rows.rows.X, data.num_outputs)
+        jax.eval_shape(model.kernel, rows.rows.X)
         return model, rows
 
-    def objective(self, rows: Rows) -> tuple[Float[Array, ""], dict[str, Any]]:
-        value, diagnostics = _log_evidence(self, rows)
-        return value + parameters.log_prior(self), diagnostics
+    def value_on(self, rows: PlacedRows, key: jax.Array | None = None) -> tuple[Float[Array, ""], dict[str, Any]]:
+        assert isinstance(rows, OnDevice)
+        return _log_evidence(self, rows.rows)
 
-    def random_start(self, key, rows: Rows) -> "ExactGP":
+    def random_start(self, key: jax.Array, rows: PlacedRows) -> "ExactGP":
         return parameters.perturbed(self, key)
 
-    def explain(self, rows: Rows) -> str:
-        return diagnosis.explain(self, rows, self.kernel, rows.X, "Kff")
+    def explain(self, rows: PlacedRows) -> str:
+        assert isinstance(rows, OnDevice)
+        return explain_rows(self, rows, self.kernel, rows.rows.X, "Kff")
 
 
 def _factor(model: ExactGP, rows: Rows):
-    K = model.kernel(rows.X) + jnp.diag(model.noise_variance.astype(rows.X.dtype) + rows.known)
-    return linalg.factorise(K, jitter=0.0), rows.y - model.mean(rows.X)
+    known = 0.0 if rows.noise_variance is None else rows.noise_variance
+    noise = jnp.broadcast_to(model.noise_variance.astype(rows.X.dtype) + known, (rows.num_rows,))
+    return linalg.factorise(model.kernel(rows.X) + jnp.diag(noise), jitter=0.0), rows.y - model.mean(rows.X)
 
 
 @eqx.filter_jit
@@ -98,4 +118,4 @@ def _log_evidence(model: ExactGP, rows: Rows):
 @linalg.full_precision
 def _latents(model: ExactGP, rows: Rows) -> Latents:
     factor, y = _factor(model, rows)
-    return Latents(model.kernel, rows.X, factor.matrix, factor.inverse, (Whitened(factor.inverse @ y, None),))
+    return Latents(model.kernel, rows.X, Whitener(factor.inverse), (Whitened(factor.inverse @ y, None),))

@@ -9,22 +9,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tightgp import checks, inducing, kernels, parameters
-from tightgp.components import principal
-from tightgp.conditionals import Conditional
-from tightgp.data import Batch, Dataset
+from tightgp import checks, inducing, kernels
+from tightgp.bounds.structures import Structure
+from tightgp.data import Dataset
+from tightgp.data.placement import OnDevice, PlacedRows
+from tightgp.data.rows import Rows
 from tightgp.kernels import Kernel
 from tightgp.likelihoods import Gaussian
 from tightgp.likelihoods.base import Likelihood
-from tightgp.models.base import Model, check_finite
+from tightgp.models.base import BatchModel, as_estimate, check_finite
 from tightgp.models.latent_inputs import LatentInputs, check_prior
 from tightgp.models.sgpr import SGPR
 from tightgp.models.svgp import SVGP
+from tightgp.numerics.components import principal
 from tightgp.posterior import Posterior
-from tightgp.statistics import Rows
 
 
-class GPLVM(Model):
+class GPLVM(BatchModel):
     """A Bayesian GP-LVM (Titsias & Lawrence 2010): ``model`` on inputs that are unknown, or known up to a variance.
 
     The data say what is known of the inputs beforehand: ``Dataset.latent(Y, Q)`` is a standard normal prior over Q
@@ -60,11 +61,11 @@ class GPLVM(Model):
 
         >>> model = GPLVM.of(SGPR(kernel, Z), Dataset(X, y, input_variance=0.1))
         """
-        if not isinstance(data, Dataset) or data.spread is None:
+        if not isinstance(data, Dataset) or data.uncertain_inputs is None:
             raise ValueError("data must be a Dataset with an input_variance: Dataset(X, y, input_variance=...)")
-        spread = data.spread
-        check_prior(spread)
-        return cls(model, data.X[:, spread.columns], spread.variance)
+        prior = data.uncertain_inputs
+        check_prior(prior)
+        return cls(model, data.X[:, prior.columns], prior.variance)
 
     @classmethod
     def start(
@@ -75,7 +76,7 @@ class GPLVM(Model):
         *,
         kernel: Kernel | None = None,
         noise_variance: float | None = None,
-        bound: str | Conditional | None = None,
+        bound: str | Structure | None = None,
         likelihood: Likelihood | None = None,
         collapsed: bool | None = None,
         seed: int = 0,
@@ -133,86 +134,70 @@ class GPLVM(Model):
         total is estimated without bias; ``key`` is for likelihoods that take expectations by draws.
         """
         model, whole = self.prepare(data)
-        if rows is not None:
-            if not isinstance(whole, Batch):
-                raise ValueError("rows goes with a model with an explicit q(u): GPLVM(SVGP(...), ...)")
-            try:
-                chosen = np.arange(data.num_data)[rows]
-            except IndexError as error:
-                raise ValueError(
-                    f"rows must be row numbers, a slice or a mask of {data.num_data} rows: {error}"
-                ) from None
-            if chosen.ndim != 1 or not len(chosen):
-                raise ValueError("rows must choose at least one row: row numbers such as [0, 3], a slice or a mask")
-            whole = whole.each(lambda a: a[chosen])
-            whole = whole._replace(weight=whole.weight * (data.num_data / len(chosen)))
-        if key is not None and isinstance(whole, Batch):
-            whole = whole._replace(key=key)
-        return check_finite(_elbo(model, whole)[0], model, whole)
+        if rows is None:
+            return check_finite(model.value_on(whole, key)[0], model, whole)
+        if not isinstance(self.model, SVGP):
+            raise ValueError("rows goes with a model with an explicit q(u): GPLVM(SVGP(...), ...)")
+        try:
+            chosen = np.arange(data.num_data)[rows]
+        except IndexError as error:
+            raise ValueError(f"rows must be row numbers, a slice or a mask of {data.num_data} rows: {error}") from None
+        if chosen.ndim != 1 or not len(chosen):
+            raise ValueError("rows must choose at least one row: row numbers such as [0, 3], a slice or a mask")
+        batch = OnDevice(whole.sample(chosen))
+        value, followed = model.value_on(batch, key)
+        return check_finite(as_estimate(value, followed["divergence"], len(chosen), data.num_data), model, batch)
 
     def posterior(self, data: Dataset) -> Posterior:
         """The functions of the latent inputs, as `SGPR.posterior` and `SVGP.posterior` give them."""
-        self.prepare(data)
+        self.check_rows(data)
         if isinstance(self.model, SVGP):
             return self.model.for_targets(data.vector).posterior()
-        full = self.inputs.spread(data.spread).full(data.num_inputs)
-        return self.model.posterior(replace(data, X=self.inputs.among(data.X, data.spread), input_variance=full))
+        full = self.inputs.as_uncertain(data.uncertain_inputs).full(data.num_inputs)
+        X = self.inputs.among(data.X, data.uncertain_inputs)
+        return self.model.posterior(replace(data, X=X, input_variance=full))
 
-    def prepare(self, data: Dataset) -> tuple["GPLVM", Any]:
-        self._check(data)
+    def check_rows(self, data: Dataset) -> Rows:
+        """Refuse data that this model cannot be trained on; its rows, still where they are."""
+        if not isinstance(data, Dataset):
+            raise ValueError(f"data must be a tightgp.Dataset such as Dataset.latent(Y, 2), got {type(data).__name__}")
+        self.inputs.check(data)
         if isinstance(self.model, SGPR):
-            return self, jax.tree.map(jnp.asarray, self.model.rows_of(data))
-        return self.for_targets(data.vector), jax.tree.map(jnp.asarray, self.as_batch(data))
-
-    def as_batch(self, data: Dataset) -> Batch:
-        """Checked rows, still where they are."""
-        if not isinstance(self.model, SVGP):
-            raise ValueError(
-                "batch_size needs a model with an explicit q(u): GPLVM(SVGP(...), ...); SGPR sees all rows"
-            )
-        self._check(data)
-        return self.model.as_batch(data)._replace(index=np.arange(data.num_data))
-
-    def arrange(self, X) -> tuple["GPLVM", None, int]:
-        """No rows need to stay together: inputs that are not known have no neighbours."""
-        return self, None, 1
+            self.model.check_data(data)
+        else:
+            self.model.check_rows(data)
+        return data.rows()._replace(index=np.arange(data.num_data))
 
     def for_targets(self, vector: bool) -> "GPLVM":
         """This model for targets (N,) or (N, 1)."""
-        assert isinstance(self.model, SVGP)
+        if isinstance(self.model, SGPR):
+            return self
         return eqx.tree_at(lambda m: m.model, self, self.model.for_targets(vector))
 
-    def objective(self, rows: Rows | Batch) -> tuple[Float[Array, ""], dict[str, Any]]:
-        value, followed = _elbo(self, rows)
-        return value + parameters.log_prior(self), followed
+    def value_on(self, rows: PlacedRows, key: jax.Array | None = None) -> tuple[Float[Array, ""], dict[str, Any]]:
+        return _elbo(self, rows, jax.random.key(0) if key is None else key)
 
     @property
     def natural_rate(self) -> float:
         """That of the model."""
         return getattr(self.model, "natural_rate", 1.0)
 
-    def score(self, rows: Batch) -> Float[Array, ""]:
+    @property
+    def minibatches(self) -> bool:
+        """Whether it can be trained on minibatches."""
+        return isinstance(self.model, SVGP)
+
+    def score(self, rows: OnDevice) -> Float[Array, ""]:
         """Held-out rows have latent inputs of their own, which training does not find."""
         raise ValueError("validation needs rows with known inputs; a GPLVM has none")
 
-    def random_start(self, key, rows: Rows | Batch) -> "GPLVM":
+    def random_start(self, key: jax.Array, rows: PlacedRows) -> "GPLVM":
         one, two = jax.random.split(key)
-        moved = self.inputs.perturbed(one)
-        return eqx.tree_at(
-            lambda m: (m.model, m.inputs), self, (self.model.random_start(two, _placed(self, rows)[0]), moved)
-        )
+        inputs, model = self.inputs.perturbed(one), self.model.random_start(two, _placed(self, rows))
+        return eqx.tree_at(lambda m: (m.model, m.inputs), self, (model, inputs))
 
-    def explain(self, rows: Rows | Batch) -> str:
-        return self.model.explain(_placed(self, rows)[0])
-
-    def _check(self, data: Dataset) -> None:
-        if not isinstance(data, Dataset):
-            raise ValueError(f"data must be a tightgp.Dataset such as Dataset.latent(Y, 2), got {type(data).__name__}")
-        self.inputs.check(data)
-        if isinstance(self.model, SGPR):
-            self.model.rows_of(data)
-        else:
-            self.model.as_batch(data)
+    def explain(self, rows: PlacedRows) -> str:
+        return self.model.explain(_placed(self, rows))
 
     def _title(self) -> str:
         n, q = self.inputs.mean.shape
@@ -246,16 +231,20 @@ def _components(Y: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, floa
     return scores.astype(Y.dtype), variances.astype(Y.dtype), left
 
 
-def _placed(model: GPLVM, rows: Rows | Batch):
-    """The rows with q(X) in place of what is known of the inputs, and the divergence of the two."""
-    inputs = model.inputs if isinstance(rows, Rows) else model.inputs.take(rows.index)
-    weight = jnp.ones(len(rows.X), rows.X.dtype) if isinstance(rows, Rows) else rows.weight
-    divergence = inputs.divergence(rows.X, rows.spread, weight)
-    return rows._replace(X=inputs.among(rows.X, rows.spread), spread=inputs.spread(rows.spread)), divergence
+def _placed(model: GPLVM, rows: PlacedRows) -> PlacedRows:
+    """The rows with q(X) in place of what is known of the inputs."""
+
+    def place_inputs(rows: Rows) -> Rows:
+        q = model.inputs.take(rows.index)
+        prior = rows.input_variance
+        return rows._replace(X=q.among(rows.X, prior), input_variance=q.as_uncertain(prior))
+
+    return rows.changed(place_inputs)
 
 
 @eqx.filter_jit
-def _elbo(model: GPLVM, rows: Rows | Batch):
-    placed, divergence = _placed(model, rows)
-    value, followed = model.model.bound_on(placed)
-    return value - divergence, {**followed, "input_divergence": divergence}
+def _elbo(model: GPLVM, rows: PlacedRows, key: jax.Array):
+    value, followed = model.model.value_on(_placed(model, rows), key)
+    known = rows.like
+    divergence = model.inputs.take(known.index).divergence(known.X, known.input_variance, known.weight)
+    return value - divergence, {"divergence": jnp.zeros(()), **followed, "input_divergence": divergence}

@@ -6,16 +6,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tightgp import checks, conditionals, linalg, means, parameters
-from tightgp.conditionals import Conditional
+from tightgp import checks, means, parameters
+from tightgp.bounds import structures
+from tightgp.bounds.latents import Latents
+from tightgp.bounds.structures import Structure
 from tightgp.kernels import Kernel
-from tightgp.latents import Latents
 from tightgp.likelihoods import Gaussian
 from tightgp.models.base import check_mean, check_parts, jitter_level
 from tightgp.models.construction import inducing_sets, trained_scales
+from tightgp.models.variational import COVARIANCES, VariationalGaussian
+from tightgp.numerics import linalg
 from tightgp.parameters import Parameter, reader, real
 from tightgp.posterior import Posterior
-from tightgp.variational import COVARIANCES, VariationalGaussian
 
 #: q(w) starts this narrow, so that a layer begins as its mean function.
 _START = 1e-5
@@ -37,7 +39,7 @@ class HiddenLayer(eqx.Module):
     _Z: Parameter
     _v: Parameter | None
     q: VariationalGaussian
-    bound: Conditional = eqx.field(static=True)
+    bound: Structure = eqx.field(static=True)
     jitter: float = eqx.field(static=True)
 
     Z = reader("_Z", "Inducing inputs (M, D).")
@@ -69,7 +71,7 @@ class HiddenLayer(eqx.Module):
         self.kernel, self.mean = parameters.cast((kernel, mean), dtype)
         check_mean(self.mean, self.Z, num_functions)
         jax.eval_shape(self.kernel, self.Z)  # a kernel that does not fit Z's columns says so here
-        self.bound = conditionals.named(bound)
+        self.bound = structures.named(bound)
         self._v = trained_scales(self.bound, num_functions, dtype)
         self.jitter = jitter_level(jitter, dtype)
         prior = VariationalGaussian.prior(None, len(self.Z), num_functions, covariance, dtype)
@@ -100,7 +102,7 @@ class HiddenLayer(eqx.Module):
         """`posterior`, and the jitter that its factor took."""
         factor = linalg.factorise(self.kernel(self.Z), self.jitter)
         post = Posterior(
-            latents=(Latents(self.kernel, self.Z, factor.matrix, factor.inverse, (self.q.whitened(),)),),
+            latents=(Latents.trainable(self.kernel, self.Z, factor, (self.q.whitened(),)),),
             mean=self.mean,
             likelihood=Gaussian(None),
             mixing=None,

@@ -8,14 +8,13 @@ from jaxtyping import Array, Float
 
 from tightgp import checks, parameters
 from tightgp.data import Dataset
-from tightgp.kernels.base import AnyArray
+from tightgp.data.input_variance import AnyArray, InputVariance
 from tightgp.parameters import Parameter, reader
-from tightgp.spread import Spread
 
 
-def check_prior(spread: Spread) -> None:
+def check_prior(prior: InputVariance) -> None:
     """Refuse a prior that knows an input in some rows and not in others: q could not differ from it there."""
-    if not isinstance(spread.variance, jax.core.Tracer) and np.any(np.asarray(spread.variance) <= 0):
+    if not isinstance(prior.variance, jax.core.Tracer) and np.any(np.asarray(prior.variance) <= 0):
         raise ValueError("input_variance must be above zero in every row of a column that is uncertain")
 
 
@@ -46,34 +45,36 @@ class LatentInputs(eqx.Module):
             raise ValueError(
                 f"data have {data.num_data} row(s) but the model has latent inputs of {n}; they must agree"
             )
-        spread = data.spread
-        if spread is None:
+        prior = data.uncertain_inputs
+        if prior is None:
             raise ValueError(
                 "data say that all inputs are known; pass Dataset.latent(Y, Q), or Dataset(X, Y, input_variance=...)"
             )
-        if len(spread.columns) != q:
+        if len(prior.columns) != q:
             raise ValueError(
-                f"data have {len(spread.columns)} uncertain input column(s) but the model has {q}; they must agree"
+                f"data have {len(prior.columns)} uncertain input column(s) but the model has {q}; they must agree"
             )
-        check_prior(spread)
+        check_prior(prior)
 
     def take(self, index: AnyArray) -> "LatentInputs":
         """Those of some rows."""
         return jax.tree.map(lambda a: a[index], self)
 
-    def among(self, X: Float[AnyArray, "n d"], prior: Spread | None) -> Float[Array, "n d"]:
+    def among(self, X: Float[AnyArray, "n d"], prior: InputVariance | None) -> Float[Array, "n d"]:
         """The inputs with these means in their uncertain columns."""
         assert prior is not None
         if len(prior.columns) == X.shape[1]:
             return self.mean
         return jnp.asarray(X).at[:, jnp.asarray(prior.columns)].set(self.mean)
 
-    def spread(self, prior: Spread | None) -> Spread:
-        """How uncertain inputs are under q."""
+    def as_uncertain(self, prior: InputVariance | None) -> InputVariance:
+        """The variances under q, of the columns that the prior says are uncertain."""
         assert prior is not None
-        return Spread(self.variance, prior.columns)
+        return InputVariance(self.variance, prior.columns)
 
-    def divergence(self, X: Float[Array, "n d"], prior: Spread | None, weight: Float[Array, " n"]) -> Float[Array, ""]:
+    def divergence(
+        self, X: Float[Array, "n d"], prior: InputVariance | None, weight: Float[Array, " n"]
+    ) -> Float[Array, ""]:
         """``Σ_i weight_i KL[q(x_i) ‖ p(x_i)]``, with the prior ``N(X, prior)``."""
         assert prior is not None
         X = X if len(prior.columns) == X.shape[1] else X[:, jnp.asarray(prior.columns)]

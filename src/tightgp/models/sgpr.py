@@ -1,6 +1,6 @@
 """Sparse GP regression with the collapsed bounds."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -8,64 +8,64 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tightgp import (
-    checks,
-    collapsed,
-    conditionals,
-    diagnosis,
-    distributed,
-    layout,
-    linalg,
-    means,
-    parameters,
-    partition,
-    statistics,
-)
-from tightgp.conditionals import Conditional
+from tightgp import checks, distributed, means, parameters
+from tightgp.bounds import collapsed, statistics, structures
+from tightgp.bounds.evidence import EvidenceBracket
+from tightgp.bounds.latents import Latents
+from tightgp.bounds.statistics import Process
+from tightgp.bounds.structures import Structure
 from tightgp.data import Dataset
-from tightgp.evidence import EvidenceBracket
+from tightgp.data.placement import PlacedRows
 from tightgp.kernels import Kernel
-from tightgp.latents import Latents
-from tightgp.layout import Layout
 from tightgp.likelihoods import Gaussian
 from tightgp.models.base import (
-    Partitioned,
-    check_chunk,
+    Grouped,
     check_finite,
+    check_gaussian_data,
     check_mean,
     check_parts,
     check_uncertain,
+    explain_rows,
     jitter_level,
     noise_parameter,
-    to_rows,
+    with_fields,
 )
+from tightgp.numerics import linalg
+from tightgp.numerics.linalg import Whitener
 from tightgp.parameters import Parameter, reader
 from tightgp.posterior import Posterior
-from tightgp.refinement import Training
-from tightgp.statistics import Process, Rows
+from tightgp.posterior.training_rows import TrainingRows
 
-#: Rows that are looked at to say why an objective is not finite.
-_EXPLAINED = 1_000_000
 PRECISIONS = ("full", "mixed")
 
 
-class SGPR(Partitioned):
+class SGPR(Grouped):
     """Sparse GP regression: Gaussian noise, inducing inputs ``Z``, q(u) optimised in closed form (maths §2).
 
-    ``bound`` is "diagonal" (the default, Titsias 2025), "standard", "spherical", "block", or an object such
-    as ``Block(64)`` or ``PowerEP(0.5)``. The dtype of ``Z`` decides the precision of everything; with
-    ``precision="mixed"`` the objective's kernel values between rows and inducing points, and products with them, are
-    float32, and sums over rows and all M×M factors keep the dtype of ``Z``.
+    Args:
+        kernel: one of ``tightgp.kernels``.
+        Z: inducing inputs (M, D), where training starts. Their dtype decides the precision of everything.
+        noise_variance: σ², where training starts; None where the data know all of their noise.
+        bound: "diagonal" (Titsias 2025), "standard", "spherical", "block", or an object such as ``Block(64)`` or
+            ``PowerEP(0.5)``.
+        mean: one of ``tightgp.means``; None is zero.
+        jitter: relative jitter of ``Kuu`` to begin with; None is the dtype's default.
+        precision: "mixed" computes the objective's kernel values between rows and inducing points, and products with
+            them, in float32; sums over rows and all M×M factors keep the dtype of ``Z``.
 
-    >>> model = SGPR(SquaredExponential(), Z, noise_variance=0.1)
-    >>> model.elbo(Dataset(X, y))
+    >>> model = tgp.SGPR(tgp.kernels.SquaredExponential(), X[:20], noise_variance=0.1)
+    >>> bool(model.elbo(tgp.Dataset(X, y)) < model.upper_bound(tgp.Dataset(X, y)))
+    True
     """
+
+    multiprocess: ClassVar[bool] = True
 
     kernel: Kernel
     mean: means.Mean
     _Z: Parameter
     _noise_variance: Parameter | None
-    bound: Conditional = eqx.field(static=True)
+    metric: Float[Array, " d"] | None
+    bound: Structure = eqx.field(static=True)
     jitter: float = eqx.field(static=True)
     precision: str = eqx.field(static=True, default="full")
 
@@ -76,7 +76,7 @@ class SGPR(Partitioned):
         kernel: Kernel,
         Z,
         noise_variance=0.1,
-        bound: str | Conditional = "diagonal",
+        bound: str | Structure = "diagonal",
         mean: means.Mean | None = None,
         jitter: float | None = None,
         precision: str = "full",
@@ -90,7 +90,7 @@ class SGPR(Partitioned):
         self.kernel = parameters.cast(kernel, dtype)
         self.mean = parameters.cast(mean, dtype)
         self._noise_variance = parameters.cast(noise_parameter(noise_variance), dtype)
-        self.bound = conditionals.named(bound)
+        self.bound, self.metric = structures.named(bound), None
         self.jitter = jitter_level(jitter, dtype)
         checks.choice("precision", precision, PRECISIONS)
         self.precision = precision
@@ -104,101 +104,85 @@ class SGPR(Partitioned):
     def elbo(self, data: Dataset, chunk: int | None = None) -> Float[Array, ""]:
         """The bound on the log evidence, in total nats (maths 2.1; 2.2 for Power EP, which is no bound).
 
-        ``chunk`` rows stream through at a time; None chooses by memory. The value does not depend on it.
+        ``chunk`` rows are in memory at a time; None chooses. The value does not depend on it.
         """
-        check_chunk(chunk)
-        model, laid = self.prepare(data)
-        return check_finite(distributed.together(_elbo, model, laid, chunk)[0], model, laid)
+        if chunk is not None:
+            checks.count("chunk", chunk)
+        model, rows = self.prepare(data)
+        return check_finite(distributed.run_together(_elbo, model, rows, chunk)[0], model, rows)
 
     def upper_bound(self, data: Dataset) -> Float[Array, ""]:
-        """An upper bound on the log evidence (maths 9.1), at the cost of one more data pass."""
-        if isinstance(data, Dataset) and data.spread is not None:
+        """An upper bound on the log evidence (maths 9.1), at the cost of one more pass over the data."""
+        if isinstance(data, Dataset) and data.uncertain_inputs is not None:
             raise ValueError("there is no upper bound on the log evidence where inputs are uncertain (input_variance)")
-        model, laid = self._changed(conditionals.STANDARD, self.precision).prepare(data)
-        return check_finite(distributed.together(_upper_bound, model, laid), model, laid)
+        _, rows = self.prepare(data)  # grouped as this model groups them, so that the rows are placed only once
+        model = with_fields(self, bound=structures.STANDARD)
+        return check_finite(distributed.run_together(_upper_bound, model, rows), model, rows)
 
     def evidence_bracket(self, data: Dataset) -> EvidenceBracket:
         """Lower and upper bound on the log evidence: is M large enough? (maths §9)
 
         Under Power EP the lower bound is the diagonal one. Both are in full precision.
         """
-        upper = float(self.upper_bound(data))
-        model = self._changed(self.bound if self.bound.is_bound else conditionals.DIAGONAL, "full")
-        return EvidenceBracket(float(model.elbo(data)), upper, distributed.total_count(data.num_data))
+        model = with_fields(self, precision="full")
+        if not self.bound.is_bound:
+            model = with_fields(model, bound=structures.DIAGONAL)
+        lower, upper = float(model.elbo(data)), float(model.upper_bound(data))
+        return EvidenceBracket(lower, upper, distributed.total_count(data.num_data))
 
     def posterior(self, data: Dataset) -> Posterior:
         """The posterior at the optimal q(u) (maths 8.1), its factors computed once."""
-        model, rows, order = self._arrange(data)
-        laid = layout.lay(rows, order, model.bound.size)
-        latents, excess = distributed.together(_posterior, model, laid)
-        check_finite(jnp.sum(latents.q[0].mean), model, laid)
-        kept = layout.in_order(rows, order)
-        posterior = Posterior(
+        model, rows = self.prepare(data)
+        latents, residual = distributed.run_together(_posterior, model, rows)
+        check_finite(jnp.sum(latents.q[0].mean), model, rows)
+        structure = model.bound.for_rows(data.num_data)
+        order = data.placed(model.bound.partition, model.metric)[1]
+        training = TrainingRows(data.rows(), structure, model._process(), order, residual)
+        return Posterior(
             latents=(latents,),
             mean=self.mean,
             likelihood=Gaussian(self._noise_variance),
             mixing=None,
             scale=None,
-            training=Training(model._process(), kept, order, excess, statistics.fitted(model.bound, data.num_data)),
+            training=None if distributed.is_multiprocess() else training,
             vector=data.vector,
         )
-        return posterior.without_rows() if distributed.several() else posterior
 
-    def prepare(self, data: Dataset) -> tuple["SGPR", Layout]:
-        model, rows, order = self._arrange(data)
-        return model, layout.lay(rows, order, model.bound.size)
-
-    def _arrange(self, data: Dataset) -> tuple["SGPR", Rows, np.ndarray | None]:
-        rows = distributed.agreed(lambda: self.rows_of(data))
+    def prepare(self, data: Dataset) -> tuple["SGPR", PlacedRows]:
+        distributed.all_succeed(lambda: self.check_data(data))
         m, count = self.Z.shape[0], distributed.total_count(data.num_data)
         if m > count:
             raise ValueError(f"Z has {m} rows but X only {count}; use at most {count} inducing points, or ExactGP")
-        bound, order = partition.arrange(self.bound, (self.kernel,), data.X)
-        return self if bound is self.bound else self._changed(bound, self.precision), rows, order
+        model = self.with_metric(data.X, (self.kernel,))
+        return model, data.placed(model.bound.partition, model.metric)[0]
 
-    def rows_of(self, data: Dataset) -> Rows:
-        """Checked rows, still where they are."""
-        rows = to_rows(data, self._noise_variance, self.Z.dtype)
+    def check_data(self, data: Dataset) -> None:
+        """Refuse data that this model cannot be trained on."""
+        check_gaussian_data(data, self._noise_variance, self.Z.dtype)
         if data.num_inputs != self.Z.shape[1]:
             raise ValueError(
                 f"X has {data.num_inputs} column(s) but Z has {self.Z.shape[1]}; both must be the model's inputs"
             )
-        check_mean(self.mean, rows.X, data.num_outputs)
-        if rows.spread is not None:
-            if distributed.several() or self.precision != "full":
+        check_mean(self.mean, data.X, data.num_outputs)
+        if data.uncertain_inputs is not None:
+            if distributed.is_multiprocess() or self.precision != "full":
                 raise ValueError("input_variance needs one process and precision='full'")
-            check_uncertain(rows.spread, (self.kernel,), self.mean, self.bound, data.num_inputs)
-        return rows
+            check_uncertain(data.uncertain_inputs, (self.kernel,), self.mean, self.bound, data.num_inputs)
 
-    def _changed(self, bound: Conditional, precision: str) -> "SGPR":
-        return SGPR(self.kernel, self._Z, self._noise_variance, bound, self.mean, self.jitter, precision)
-
-    @property
-    def _short(self) -> str | None:
-        """The dtype of the N×M values where it is not that of all else."""
-        return "float32" if self.precision == "mixed" else None
-
-    def bound_on(self, rows: Rows | Layout) -> tuple[Float[Array, ""], dict[str, Any]]:
-        """The bound on rows as they are, and named scalars worth following. Pure."""
+    def value_on(self, rows: PlacedRows, key: jax.Array | None = None) -> tuple[Float[Array, ""], dict[str, Any]]:
         return _elbo(self, rows, None)
 
-    def objective(self, rows: Rows | Layout) -> tuple[Float[Array, ""], dict[str, Any]]:
-        value, diagnostics = self.bound_on(rows)
-        return value + parameters.log_prior(self), diagnostics
-
-    def random_start(self, key, rows: Rows | Layout) -> "SGPR":
+    def random_start(self, key: jax.Array, rows: PlacedRows) -> "SGPR":
         key_z, key_rest = jax.random.split(key)
         model = parameters.perturbed(self, key_rest)
         if self._Z.frozen:
             return model
-        laid = layout.laid(rows)
-        real = laid.real()
+        real = rows.real()
         chosen = np.asarray(jax.random.choice(key_z, len(real), (self.Z.shape[0],), replace=False))
-        return eqx.tree_at(lambda m: m._Z.raw, model, laid.sample(real[chosen]).X)
+        return eqx.tree_at(lambda m: m._Z.raw, model, rows.sample(real[chosen]).X)
 
-    def explain(self, rows: Rows | Layout) -> str:
-        laid = layout.laid(rows)
-        return diagnosis.explain(self, laid.sample(laid.real()[:_EXPLAINED]), self.kernel, self.Z, "Kuu")
+    def explain(self, rows: PlacedRows) -> str:
+        return explain_rows(self, rows, self.kernel, self.Z, "Kuu")
 
     def _title(self) -> str:
         name = f"bound {self.bound.name}" if self.bound.is_bound else f"{self.bound.name} (no bound)"
@@ -209,22 +193,22 @@ class SGPR(Partitioned):
 
 
 @eqx.filter_jit
-def _elbo(model: SGPR, rows: Rows | Layout, chunk):
-    stats, factor = statistics.collect(model._process(), rows, model.bound, model.jitter, chunk, model._short)
-    value = collapsed.lower_bound(stats, model.bound)
-    followed = {"noise_variance": model.noise_variance, "jitter": factor.jitter, "clamped": stats.clamped}
-    return value, followed
+def _elbo(model: SGPR, rows: PlacedRows, chunk: int | None):
+    dtype = "float32" if model.precision == "mixed" else None
+    sums, factor = statistics.collect(model._process(), rows, model.bound, model.jitter, chunk, dtype)
+    value = collapsed.lower_bound(sums, model.bound)
+    return value, {"noise_variance": model.noise_variance, "jitter": factor.jitter, "clamped": sums.clamped}
 
 
 @eqx.filter_jit
-def _upper_bound(model: SGPR, rows: Layout):
-    stats, _ = statistics.collect(model._process(), rows, model.bound, model.jitter)
-    return collapsed.upper_bound(stats)
+def _upper_bound(model: SGPR, rows: PlacedRows):
+    sums, _ = statistics.collect(model._process(), rows, model.bound, model.jitter)
+    return collapsed.upper_bound(sums)
 
 
 @eqx.filter_jit
 @linalg.full_precision
-def _posterior(model: SGPR, rows: Layout):
-    stats, factor = statistics.collect(model._process(), rows, model.bound, model.jitter)
-    q = collapsed.optimal_q(stats)
-    return Latents(model.kernel, model.Z, factor.matrix, factor.inverse, (q,)), stats.excess
+def _posterior(model: SGPR, rows: PlacedRows):
+    sums, factor = statistics.collect(model._process(), rows, model.bound, model.jitter)
+    latents = Latents(model.kernel, model.Z, Whitener(factor.inverse), (collapsed.optimal_q(sums),))
+    return latents, sums.residual

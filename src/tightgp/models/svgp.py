@@ -5,23 +5,28 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from tightgp import checks, diagnosis, linalg, means, parameters, partition, uncollapsed
-from tightgp.conditionals import Conditional
-from tightgp.data import Batch, Dataset
+from tightgp import checks, means, parameters
+from tightgp.bounds import uncollapsed
+from tightgp.bounds.latents import Latents
+from tightgp.bounds.structures import Structure
+from tightgp.bounds.uncollapsed import Functions
+from tightgp.data import Dataset
+from tightgp.data.placement import PlacedRows
+from tightgp.data.rows import Rows
 from tightgp.kernels import Kernel
-from tightgp.latents import Latents
 from tightgp.likelihoods.base import Likelihood
 from tightgp.models.base import (
-    Partitioned,
+    BatchModel,
+    Grouped,
+    as_estimate,
     check_finite,
     check_mean,
     check_parts,
     check_uncertain,
+    explain_rows,
     jitter_level,
-    mean_log_density,
     with_fields,
 )
 from tightgp.models.construction import (
@@ -34,15 +39,14 @@ from tightgp.models.construction import (
     is_many,
     trained_scales,
 )
+from tightgp.models.variational import COVARIANCES, VariationalGaussian
+from tightgp.numerics import linalg
 from tightgp.parameters import Parameter
 from tightgp.posterior import Posterior
-from tightgp.refinement import Training
-from tightgp.statistics import Rows
-from tightgp.uncollapsed import Functions
-from tightgp.variational import COVARIANCES, VariationalGaussian
+from tightgp.posterior.training_rows import TrainingRows
 
 
-class SVGP(Partitioned):
+class SVGP(Grouped, BatchModel):
     """A GP with any likelihood, inducing inputs ``Z`` and a trained Gaussian q(u) (maths §4–6).
 
     ``bound`` is "diagonal" (the default for Gaussian noise), "standard", "block" (the minibatch is the block),
@@ -76,7 +80,8 @@ class SVGP(Partitioned):
     _v: Parameter | None
     q: VariationalGaussian | tuple[VariationalGaussian, ...]
     q_orthogonal: VariationalGaussian | tuple[VariationalGaussian, ...] | None
-    bound: Conditional = eqx.field(static=True)
+    metric: Float[Array, " d"] | None
+    bound: Structure = eqx.field(static=True)
     whiten: bool = eqx.field(static=True)
     jitter: float = eqx.field(static=True)
     vector: bool = eqx.field(static=True)
@@ -86,7 +91,7 @@ class SVGP(Partitioned):
         kernel: Kernel | list[Kernel] | tuple[Kernel, ...],
         likelihood: Likelihood,
         Z,
-        bound: str | Conditional | None = None,
+        bound: str | Structure | None = None,
         *,
         mean: means.Mean | None = None,
         num_latents: int | None = None,
@@ -104,7 +109,7 @@ class SVGP(Partitioned):
         checks.instance("likelihood", likelihood, Likelihood, "tightgp.likelihoods")
         checks.choice("covariance", covariance, COVARIANCES)
         checks.choice("orthogonal_covariance", orthogonal_covariance, COVARIANCES)
-        self.bound = choose_bound(bound, likelihood)
+        self.bound, self.metric = choose_bound(bound, likelihood), None
         sets = inducing_sets("Z", Z)
         dtype = sets[0].raw.dtype
         many_kernels, many_sets = isinstance(kernel, list | tuple), is_many(Z)
@@ -134,7 +139,7 @@ class SVGP(Partitioned):
             raise ValueError("whiten must be True where orthogonal inducing inputs are given: their q is whitened")
         self.q, self.q_orthogonal = (), None  # what follows needs the rest
         starts, seconds = [], []
-        for (one, inputs), functions in zip(self._inputs(), each, strict=True):
+        for (one, inputs), functions in zip(self.groups(), each, strict=True):
             m = len(inputs) - self._num_orthogonal()
             jax.eval_shape(one, inputs)  # a kernel that does not fit Z's columns says so here
             lower = None if self.whiten else _lower(one, inputs, self.jitter)
@@ -167,7 +172,7 @@ class SVGP(Partitioned):
         "standard", None where each row or block has its own."""
         if self._v is not None:
             return self._v.value
-        return None if self.bound.curvature else jnp.ones(self.num_latents, self._dtype)
+        return jnp.ones(self.num_latents, self._dtype) if self.bound.uniform else None
 
     @property
     def num_latents(self) -> int:
@@ -181,31 +186,32 @@ class SVGP(Partitioned):
             return 1
         return self.num_latents if self._mixing is None else self._mixing.raw.shape[0]
 
-    def elbo(self, data: Dataset, num_data: int | None = None, key=None) -> Float[Array, ""]:
+    def elbo(self, data: Dataset, num_data: int | None = None, key: jax.Array | None = None) -> Float[Array, ""]:
         """The bound on the log evidence, in total nats (maths 4.1, 5.1).
 
-        With ``num_data``, ``data`` is a minibatch of so many rows, and this an unbiased estimate of the same total.
-        Blocks are made among its own rows: the total is then that of a partition into such batches.
-        ``key`` is for likelihoods that take expectations by draws; without it the draws are always the same.
+        Args:
+            data: the data; or, with ``num_data``, a minibatch of so many rows. The answer is then an unbiased estimate
+                of the same total; blocks are made among the minibatch's own rows.
+            num_data: number of rows of the whole data set.
+            key: for likelihoods whose expectations are draws; without it the draws are always the same.
         """
         if num_data is not None:
             checks.count("num_data", num_data)
-        model, batch = self.prepare(data)
-        batch = batch if key is None else batch._replace(key=key)
-        if num_data is not None:
-            batch = batch._replace(weight=batch.weight * (num_data / data.num_data))
-        return check_finite(_elbo(model, batch)[0], model, batch)
+        model, rows = self.prepare(data)
+        value, followed = model.value_on(rows, key)
+        return check_finite(as_estimate(value, followed["divergence"], data.num_data, num_data), model, rows)
 
     def posterior(self, data: Dataset | None = None, *, scaled: bool = False) -> Posterior:
         """The posterior that q(u) implies, its factors computed once.
 
-        With ``data``, the training rows, it can also predict from neighbours (maths 8.4; Gaussian noise).
-        ``scaled`` multiplies the conditional's variance by the trained v also at new inputs (maths 8.3).
+        Args:
+            data: the training rows, for predictions from neighbours (maths 8.4; Gaussian noise).
+            scaled: multiply the conditional's variance by the trained v also at new inputs (maths 8.3).
         """
         functions, _ = _functions(self)
-        whole = jnp.all(jnp.stack([jnp.all(jnp.isfinite(group.W)) for group in functions.latents]))
+        whole = jnp.all(jnp.stack([jnp.all(jnp.isfinite(group.whitener.inverse)) for group in functions.latents]))
         if not isinstance(whole, jax.core.Tracer) and not bool(whole):
-            raise diagnosis.NumericalError("Kuu could not be factorised; elbo(data) says more about why")
+            raise linalg.NumericalError("Kuu could not be factorised; elbo(data) says more about why")
         if scaled and self.v is None:
             raise ValueError(f"scaled=True needs one v for each latent function; the {self.bound.name} bound has none")
         return Posterior(
@@ -214,55 +220,45 @@ class SVGP(Partitioned):
             likelihood=self.likelihood,
             mixing=self.mixing,
             scale=self.v if scaled else None,
-            training=None if data is None else self._keep(data),
+            training=None if data is None else TrainingRows(self.check_rows(data), self.bound),
             vector=self.vector and self.num_outputs == 1,
         )
 
-    def _keep(self, data: Dataset) -> Training:
-        batch = self.as_batch(data)
-        known = np.zeros(data.num_data, data.X.dtype) if batch.known is None else batch.known
-        return Training(None, Rows(batch.X, batch.y, known, batch.spread), None, None, self.bound)
+    def prepare(self, data: Dataset) -> tuple["SVGP", PlacedRows]:
+        self.check_rows(data)
+        model = self.grouped_by(data.X)
+        return model.for_targets(data.vector), data.placed(model.bound.partition, model.metric)[0]
 
-    def prepare(self, data: Dataset) -> tuple["SVGP", Batch]:
-        batch = self.as_batch(data)
-        model, order, _ = self.arrange(data.X)
-        if order is not None:
-            batch = batch.each(lambda a: a[order])
-        return model.for_targets(data.vector), jax.tree.map(jnp.asarray, batch)
+    def grouped_by(self, X) -> "SVGP":
+        """This model with its partition of ``X`` fixed."""
+        return self.with_metric(X, as_tuple(self.kernel))
 
-    def arrange(self, X) -> tuple["SVGP", np.ndarray | None, int]:
-        """This model with its partition of ``X`` fixed; the row order that makes blocks consecutive, None where they
-        are so; and how many rows a minibatch must not part."""
-        bound, order = partition.arrange(self.bound, as_tuple(self.kernel), X)
-        model = self if bound is self.bound else with_fields(self, bound=bound)
-        return model, order, 1 if bound.size == WHOLE_BATCH else bound.size
+    @property
+    def rows_together(self) -> int:
+        """How many consecutive rows a minibatch must not part."""
+        size = self.bound.partition.size
+        return 1 if size == WHOLE_BATCH else size
 
     def for_targets(self, vector: bool) -> "SVGP":
         """This model for targets (N,) or (N, 1): its predictions will have the same shape."""
         return self if vector == self.vector else with_fields(self, vector=vector)
 
-    def as_batch(self, data: Dataset) -> Batch:
-        """Checked rows, still where they are."""
+    def check_rows(self, data: Dataset) -> Rows:
+        """Refuse data that this model cannot be trained on; its rows, still where they are."""
         if not isinstance(data, Dataset):
             raise ValueError(f"data must be a tightgp.Dataset(X, y), got {type(data).__name__}")
         functions = self.num_latents if self._mixing is None else self._mixing.raw.shape[0]
         check_mean(self.mean, data.X, functions, shared=self.likelihood.num_latents is None)
         check_data(data, as_tuple(self._Z)[0].raw, self.likelihood, self.num_outputs)
-        spread = data.spread
-        if spread is not None and self.likelihood.quadratic:
-            check_uncertain(spread, as_tuple(self.kernel), self.mean, self.bound, data.num_inputs)
+        uncertain = data.uncertain_inputs
+        if uncertain is not None and self.likelihood.quadratic:
+            check_uncertain(uncertain, as_tuple(self.kernel), self.mean, self.bound, data.num_inputs)
             if self._mixing is not None:
                 raise ValueError("mixing needs inputs that are known: with input_variance leave one of them out")
-        weight = np.ones(data.num_data, data.X.dtype)
-        return Batch(data.X, data.targets, data.noise_variance, weight, jax.random.key(0), spread)
+        return data.rows()
 
-    def bound_on(self, rows: Batch) -> tuple[Float[Array, ""], dict[str, Any]]:
-        """The bound on rows as they are, and named scalars worth following. Pure."""
-        return _elbo(self, rows)
-
-    def objective(self, rows: Batch) -> tuple[Float[Array, ""], dict[str, Any]]:
-        value, followed = self.bound_on(rows)
-        return value + parameters.log_prior(self), followed
+    def value_on(self, rows: PlacedRows, key: jax.Array | None = None) -> tuple[Float[Array, ""], dict[str, Any]]:
+        return _elbo(self, rows, jax.random.key(0) if key is None else key)
 
     @property
     def natural_rate(self) -> float:
@@ -271,24 +267,19 @@ class SVGP(Partitioned):
         full = all(q.root.ndim == 3 and not q._root.frozen for q in as_tuple(self.q))
         return 1.0 if self.likelihood.quadratic and free and full else 0.1
 
-    def score(self, rows: Batch) -> Float[Array, ""]:
-        """Mean log density of the targets of ``rows`` under the predictive distribution."""
-        return mean_log_density(self, rows)
-
-    def random_start(self, key, rows: Batch) -> "SVGP":
+    def random_start(self, key: jax.Array, rows: PlacedRows) -> "SVGP":
         key_z, key_p = jax.random.split(key)
-        model = parameters.perturbed(self, key_p)
+        model, real = parameters.perturbed(self, key_p), rows.real()
         for i, z in enumerate(as_tuple(self._Z)):
             if not z.frozen:
-                chosen = jax.random.choice(
-                    jax.random.fold_in(key_z, i), rows.X.shape[0], (len(z.raw),), replace=rows.X.shape[0] < len(z.raw)
-                )
-                model = eqx.tree_at(lambda m, i=i: as_tuple(m._Z)[i].raw, model, jnp.asarray(rows.X)[chosen])
+                wanted, own_key = len(z.raw), jax.random.fold_in(key_z, i)
+                chosen = jax.random.choice(own_key, len(real), (wanted,), replace=len(real) < wanted)
+                X = rows.sample(real[chosen]).X
+                model = eqx.tree_at(lambda m, i=i: as_tuple(m._Z)[i].raw, model, X)
         return model
 
-    def explain(self, rows: Batch) -> str:
-        kernel, Z = self._inputs()[0]
-        return diagnosis.explain(self, rows, kernel, Z, "Kuu")
+    def explain(self, rows: PlacedRows) -> str:
+        return explain_rows(self, rows, *self.groups()[0], "Kuu", missing=True)
 
     def _title(self) -> str:
         sizes = " + ".join(str(len(z.raw)) for z in as_tuple(self._Z))
@@ -303,8 +294,8 @@ class SVGP(Partitioned):
     def _num_orthogonal(self) -> int:
         return 0 if self._orthogonal is None else len(self._orthogonal.raw)
 
-    def _inputs(self) -> list[tuple[Kernel, Float[Array, "m d"]]]:
-        """The kernel and all inducing inputs of each group of latents."""
+    def groups(self) -> list[tuple[Kernel, Float[Array, "m d"]]]:
+        """The kernel and all inducing inputs of each group of latent functions."""
         kernels, sets = as_tuple(self.kernel), [z.value for z in as_tuple(self._Z)]
         groups = max(len(kernels), len(sets))
         if self._orthogonal is not None:
@@ -325,20 +316,20 @@ def _functions(model: SVGP) -> tuple[Functions, Float[Array, ""]]:
     first = as_tuple(model.q)
     segments = zip(first, as_tuple(model.q_orthogonal, len(first)), strict=True)
     latents, levels = [], []
-    for (kernel, Z), (q, second) in zip(model._inputs(), segments, strict=True):
+    for (kernel, Z), (q, second) in zip(model.groups(), segments, strict=True):
         factor = linalg.factorise(kernel(Z), model.jitter)
         parts = (q.whitened() if model.whiten else q.unwhitened(factor),)
         parts += () if second is None else (second.whitened(),)
-        latents.append(Latents(kernel, Z, factor.matrix, factor.inverse, parts))
+        latents.append(Latents.trainable(kernel, Z, factor, parts))
         levels.append(factor.jitter)
     functions = Functions(tuple(latents), model.mixing, model.mean, model.likelihood, model.v)
     return functions, jnp.max(jnp.stack(levels))
 
 
 @eqx.filter_jit
-def _elbo(model: SVGP, batch: Batch):
+def _elbo(model: SVGP, rows: PlacedRows, key: jax.Array):
     functions, jitter = _functions(model)
-    value, followed = uncollapsed.bound(functions, batch, model.bound)
+    value, followed = uncollapsed.bound(functions, rows, model.bound, key)
     for name, p in parameters.named_parameters(model.likelihood).items():
         if p.raw.ndim == 0 and not p.frozen:
             followed[name.split(".")[-1]] = p.value

@@ -4,18 +4,24 @@ import os
 
 import jax
 import numpy as np
+import optax
 
 from tightgp import checks
 from tightgp.data import Batches, Dataset
-from tightgp.models.base import Minibatched
-from tightgp.training.stepping import is_natural
+from tightgp.training.first_order import has_natural_step
+from tightgp.training.protocols import Minibatched, Trainable
 
 METHODS = ("lbfgs", "adam", "natural")
 
 
 def check(model, method, steps, learning_rate, natural_rate, tolerance, restarts, seed, callback) -> None:
     """What every way of training takes."""
-    checks.choice("method", method, METHODS)
+    known = isinstance(method, optax.GradientTransformation) or (isinstance(method, str) and method in METHODS)
+    if not known:
+        raise ValueError(
+            f"method must be one of {', '.join(map(repr, METHODS))}, or an optax transformation such as "
+            f"optax.adamw(1e-2); got {method!r}"
+        )
     checks.count("steps", steps)
     _check_rate(learning_rate)
     if natural_rate is not None:
@@ -27,9 +33,9 @@ def check(model, method, steps, learning_rate, natural_rate, tolerance, restarts
     checks.seed("seed", seed)
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be a function of (step, row), got {type(callback).__name__}")
-    if not hasattr(model, "prepare"):
+    if not isinstance(model, Trainable):
         raise ValueError(f"model must be a model such as tightgp.SGPR, got {type(model).__name__}")
-    if method == "natural" and not any(map(is_natural, jax.tree.leaves(model, is_leaf=is_natural))):
+    if method == "natural" and not any(map(has_natural_step, jax.tree.leaves(model, is_leaf=has_natural_step))):
         raise ValueError(f"method='natural' needs a model with an explicit q(u) such as SVGP, not {_kind(model)}")
 
 
@@ -50,7 +56,7 @@ def check_minibatches(model, data, method, batch_size, epochs, validation, patie
     checks.count("batch_size", batch_size)
     if method == "lbfgs":
         raise ValueError("batch_size goes with method='adam' or 'natural': L-BFGS needs the whole objective")
-    if not isinstance(model, Minibatched):
+    if not isinstance(model, Minibatched) or not getattr(model, "minibatches", True):
         raise ValueError(f"batch_size needs a model with an explicit q(u) such as SVGP; {_kind(model)} sees all rows")
     if isinstance(data, Batches) and getattr(model, "remembers_rows", False):
         raise ValueError(f"Batches do not say which row is which, and a {_kind(model)} must know: pass a Dataset")
@@ -76,7 +82,7 @@ def check_refresh(model, refresh, batch_size) -> None:
             "refresh goes with full-batch training, so leave out batch_size: minibatches are drawn from one partition, "
             "made before the first epoch"
         )
-    if not getattr(model, "partitioned", False):
+    if not getattr(model, "groups_neighbours", False):
         raise ValueError(
             "refresh needs a bound that groups neighbours, such as bound=tightgp.Block(64) or "
             f"tightgp.PowerEP(1.0, block=64) with partition='locality'; this {_kind(model)} has no such partition, "

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from tightgp import distributed, modelfile, structure
+from tightgp import distributed
 from tightgp.data import Batches, Dataset
+from tightgp.io import modelfile, serialise
 
 _PART_BYTES = 64 << 20
 _PART_ROWS = 1 << 16
@@ -78,21 +77,12 @@ class Section:
         self._pending: Callable[[], Any] | None = None
 
     @property
-    def kept(self) -> bool:
-        """Whether anything is written at all."""
-        return self._checkpoint is not None
-
-    @property
     def stored(self) -> Any:
         """The state to go on from, or None."""
         return None if self._checkpoint is None else self._checkpoint.stored(self._name)
 
-    def offer(self, state: dict[str, Any]) -> None:
-        """``state`` describes where training stands; it is written when it is time."""
-        self.offer_later(lambda: state)
-
-    def offer_later(self, state: Callable[[], Any]) -> None:
-        """``state()`` describes where training stands, and is asked for only when it is time to write."""
+    def offer(self, state: Callable[[], Any]) -> None:
+        """``state()`` describes where training stands; it is called only when it is time to write."""
         if self._checkpoint is not None:
             self._pending = None if self._checkpoint.put(self._name, state, now=False) else state
 
@@ -111,7 +101,7 @@ def origin(model, data, settings: dict[str, Any]) -> dict[str, Any]:
 def digest(model) -> str:
     """What tells a model from others."""
     tensors: dict[str, np.ndarray] = {}
-    described = json.dumps(structure.encode(model, tensors), sort_keys=True)
+    described = json.dumps(serialise.encode(model, tensors), sort_keys=True)
     whole = hashlib.sha256(described.encode())
     for name in sorted(tensors):
         _absorb(whole, tensors[name])
@@ -123,7 +113,7 @@ def fingerprint(data) -> str:
     whole = hashlib.sha256()
     if isinstance(data, Batches):
         whole.update(f"batches of {data.num_data} rows".encode())
-    elif isinstance(data, Dataset) and distributed.several():
+    elif isinstance(data, Dataset) and distributed.is_multiprocess():
         return str(_sum_of_rows(data))
     elif isinstance(data, Dataset):
         for array in (data.X, data.y, data.noise_variance, data.input_variance):
@@ -162,16 +152,3 @@ def _check_origin(path, stored: dict[str, Any], mine: dict[str, Any]) -> None:
             f"checkpoint {path} was written by a fit with {', '.join(other)}; resume with what it was begun with, "
             "or remove it to start anew"
         )
-
-
-def leaves(tree) -> list[Any]:
-    """The arrays of a state, to be stored."""
-    return jax.tree.leaves(tree)
-
-
-def like(tree, stored: list[Any]) -> Any:
-    """A state with the shape of ``tree`` and the stored arrays."""
-    mine, shape = jax.tree.flatten(tree)
-    if [(np.shape(a), a.dtype) for a in mine] != [(np.shape(b), b.dtype) for b in stored]:
-        raise ValueError("the checkpoint's arrays do not have the shapes of this fit's")
-    return jax.tree.unflatten(shape, map(jnp.asarray, stored))

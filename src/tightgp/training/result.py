@@ -1,24 +1,57 @@
 """What training returns."""
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 import numpy as np
+
+
+class StopReason(Enum):
+    """Why training ended."""
+
+    TOLERANCE = "tolerance"  #: the objective gained less than the tolerance
+    FLAT = "flat"  #: the gradient is zero
+    PATIENCE = "patience"  #: held-out rows have not been predicted better for a while
+    STEP_LIMIT = "step limit"  #: all steps or epochs were taken
+    LINE_SEARCH = "line search"  #: nothing better was found along the direction
+    CALLBACK = "callback"  #: the callback asked for it
+    INTERRUPTED = "interrupted"  #: Ctrl-C
+    NOT_FINITE = "not finite"  #: the objective is not finite
+
+    @property
+    def converged(self) -> bool:
+        """Whether training had come to rest."""
+        return self in (StopReason.TOLERANCE, StopReason.FLAT, StopReason.PATIENCE)
+
+    @property
+    def by_user(self) -> bool:
+        """Whether the user ended it: no further start or round is tried."""
+        return self in (StopReason.CALLBACK, StopReason.INTERRUPTED)
 
 
 @dataclass(frozen=True, repr=False)
 class FitResult:
     """A trained model and how it came about.
 
-    ``trace`` maps names to one number a step: ``objective`` (total nats, to be maximised), ``gradient_norm``,
-    and what the model reports of itself, such as ``noise_variance`` and ``jitter``; where ``refresh`` made the
-    partition anew, ``partition`` numbers them, and only objectives of the same one compare. ``restarts`` holds the
-    best objective of every start, in order. ``steps`` counts those of the best start, on all partitions.
+    Attributes:
+        model: the trained model.
+        trace: one number a step (or epoch) for each name: ``objective`` (total nats, maximised), ``gradient_norm``,
+            and what the model reports of itself, such as ``noise_variance`` and ``jitter``. With ``refresh``,
+            ``partition`` numbers the partitions; only objectives of the same one compare.
+        reason: why training ended.
+        message: the same as a sentence.
+        objective: the best objective, in total nats.
+        seconds: wall-clock time.
+        evaluations: how often the objective was evaluated.
+        rejected: evaluations that were not finite.
+        steps: steps of the best start, on all partitions.
+        restarts: the best objective of every start, in order.
     """
 
     model: Any
     trace: dict[str, np.ndarray]
-    converged: bool
+    reason: StopReason
     message: str
     objective: float
     seconds: float
@@ -26,6 +59,16 @@ class FitResult:
     rejected: int = 0
     steps: int = 0
     restarts: list[float] = field(default_factory=list)
+
+    @property
+    def converged(self) -> bool:
+        """Whether training came to rest."""
+        return self.reason.converged
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended training."""
+        return self.reason is StopReason.INTERRUPTED
 
     def __repr__(self) -> str:
         status = "converged" if self.converged else "not converged"
@@ -38,11 +81,11 @@ class FitResult:
         return "\n".join([*lines, repr(self.model)])
 
 
-class TraceBuilder:
+class Trace:
     """Collects one row of scalars a step."""
 
-    def __init__(self):
-        self._columns: dict[str, list] = {}
+    def __init__(self, columns: dict[str, Any] | None = None):
+        self._columns = {name: np.asarray(values, float).tolist() for name, values in (columns or {}).items()}
 
     def add(self, row: dict[str, Any]) -> None:
         """One step's scalars."""
@@ -50,13 +93,9 @@ class TraceBuilder:
             self._columns.setdefault(name, []).append(float(value))
 
     def extend(self, columns: dict[str, Any]) -> None:
-        """Several steps' scalars."""
+        """The scalars of several steps."""
         for name, values in columns.items():
             self._columns.setdefault(name, []).extend(np.asarray(values, float).tolist())
-
-    def restore(self, columns: dict[str, Any]) -> None:
-        """Begin with what a checkpoint holds."""
-        self._columns = {name: np.asarray(values, float).tolist() for name, values in columns.items()}
 
     def __len__(self) -> int:
         return len(next(iter(self._columns.values()), []))

@@ -1,4 +1,4 @@
-"""Rounds: the rows are grouped anew by what was learnt, and training goes on from there."""
+"""Rounds: rows are grouped again by what was learnt, and training goes on from there."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,32 +6,34 @@ from typing import Any
 import numpy as np
 
 from tightgp.training.checkpoint import Checkpoint, Section
-from tightgp.training.outcome import Outcome
-from tightgp.training.problem import Problem
+from tightgp.training.objective import Objective
+from tightgp.training.result import StopReason
+from tightgp.training.run import Progress
 
 
 class Rounds:
     """Training on one partition of the rows after the other, from the first one's best point on.
 
-    Each partition is an objective of its own, so the last one's result counts, be it lower than those before.
+    Each partition is an objective of its own, so the last one's result counts, even if it is lower than an earlier one.
     """
 
-    def __init__(self, model, first: Outcome):
+    def __init__(self, model, first: Progress):
         self.model, self.kept, self.partitions = model, [first], [0]
         self.evaluations = self.rejected = 0
-        self.message, self.converged = first.message, first.converged
+        assert first.reason is not None
+        self.reason, self.message = first.reason, first.message
 
     @property
     def objective(self) -> float:
         """What the model reaches on its own partition."""
         return self.kept[-1].objective
 
-    def end(self, message: str) -> None:
-        """Training ends here, before its time."""
-        self.message, self.converged = message, False
+    def end(self, reason: StopReason, message: str) -> None:
+        """Training ends here."""
+        self.reason, self.message = reason, message
 
-    def go_on(self, data, times: int, run: Callable[..., Outcome], checkpoint: Checkpoint | None) -> None:
-        """Make the partition anew up to ``times`` times; each time ``run(problem, section, partition, steps before)``.
+    def go_on(self, data, times: int, train: Callable, checkpoint: Checkpoint | None) -> None:
+        """Group the rows again up to ``times`` times, and call ``train(objective, section, partition, steps before)``.
 
         Where the partition stays the same, training goes on, unless it had come to rest. Where a round comes to no
         finite objective, the one before stays the result.
@@ -39,32 +41,33 @@ class Rounds:
         made = 0
         for number in range(1, times + 1):
             try:
-                new = self.model.refreshed(data)
-                if new is None and self.converged:
+                new = self.model.regrouped(data)
+                if new is None and self.reason.converged:
                     break
                 partition = made if new is None else made + 1
                 model, rows = self.model.prepare(data) if new is None else new
-                problem = Problem(model, rows)
+                objective = Objective(model, rows)
                 section = Section(None) if checkpoint is None else checkpoint.round(number, model)
             except KeyboardInterrupt:
-                return self.end("interrupted")
-            outcome = run(problem, section, partition, sum(one.steps for one in self.kept))
-            self.evaluations += outcome.evaluations
-            self.rejected += outcome.rejected
-            if np.isfinite(outcome.objective):
-                self.model, made = problem.model(outcome.best), partition
-                self.kept.append(outcome)
+                return self.end(StopReason.INTERRUPTED, "interrupted")
+            progress, best = train(objective, section, partition, sum(one.steps for one in self.kept))
+            self.evaluations += progress.evaluations
+            self.rejected += progress.rejected
+            if np.isfinite(progress.objective):
+                self.model, made = objective.model(best), partition
+                self.kept.append(progress)
                 self.partitions.append(partition)
-                self.message, self.converged = outcome.message, outcome.converged
-            if outcome.ended:
-                return self.end(outcome.message)
-            if outcome is not self.kept[-1]:
-                return self.end(f"{self.message}; the objective was not finite in partition {partition}, {made} stays")
+                self.reason, self.message = progress.reason, progress.message
+            if progress.ended_by_user:
+                return self.end(progress.reason, progress.message)
+            if progress is not self.kept[-1]:
+                message = f"{self.message}; the objective was not finite in partition {partition}, {made} stays"
+                return self.end(StopReason.NOT_FINITE, message)
         else:
             if made:
-                self.message += f"; partition made anew {_times(made)}"
+                self.message += f"; partition recomputed {_times(made)}"
                 return
-        after = f"being made anew {_times(made)}" if made else "training"
+        after = f"being recomputed {_times(made)}" if made else "training"
         self.message += f"; partition unchanged after {after}"
 
     def trace(self) -> dict[str, np.ndarray]:
@@ -75,4 +78,4 @@ class Rounds:
 
 
 def _times(count: int) -> str:
-    return f"{count} time" if count == 1 else f"{count} times"
+    return "once" if count == 1 else f"{count} times"

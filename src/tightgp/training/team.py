@@ -5,45 +5,51 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tightgp import distributed, layout, parameters
+from tightgp import distributed, parameters
+from tightgp.data.placement import OnDevices, PlacedRows
 from tightgp.training import checkpoint
-from tightgp.training.problem import Problem
-from tightgp.training.result import FitResult
+from tightgp.training.full_batch import LBFGSJob
+from tightgp.training.objective import Objective
+from tightgp.training.result import FitResult, StopReason
+from tightgp.training.run import Job, Progress
 
 _EVALUATE, _DONE, _FAILED = 1, 2, 3
 
 
-class Shared(Problem):
-    """A problem whose rows are with several processes; each evaluation is by all of them."""
+class SharedObjective(Objective):
+    """An objective whose rows are with several processes; each evaluation is by all of them."""
 
-    def at(self, x, also=None):
+    def advance(self, program: Callable, state: Any) -> tuple[Any, dict[str, float]]:
         """What the first process calls; the others come along in `follow`."""
+        trial = np.asarray(LBFGSJob.optimiser.trial_point(state))
         with _whole():
-            _, x = distributed.heard((np.asarray(_EVALUATE), np.asarray(x)))
-            found = distributed.together(super().at, x)
-        return found if also is None else found._replace(more=jax.device_get(also(found.gradient)))
+            _, trial = distributed.broadcast((np.asarray(_EVALUATE), trial))
+            return self._together(program, state, trial)
 
     def follow(self) -> bool:
         """Evaluate what the first process asks for, until it is done; and whether it came to a result.
 
         What fails here has failed in the first process too, which is heard out: it may be waiting for an answer.
         """
+        job, progress = LBFGSJob(1, 0.0), Progress(self.start)
+        job.begin(self, progress)
         failure: Exception | None = None
         with _uninterrupted():
             while True:
-                word, x = distributed.heard((np.asarray(0), self.to_vector(self.start)))
+                word, trial = distributed.broadcast((np.asarray(0), np.asarray(progress.state.x)))
                 if int(word) != _EVALUATE:
                     if failure is not None and int(word) != _DONE:
                         raise failure
                     return int(word) == _DONE
                 try:
-                    distributed.together(super().at, x)
+                    self._together(job.program, progress.state, trial)
                 except distributed.LostProcess:
                     raise
                 except Exception as error:
@@ -51,18 +57,25 @@ class Shared(Problem):
 
     def dismiss(self, done: bool) -> None:
         """Let the others go."""
-        distributed.heard((np.asarray(_DONE if done else _FAILED), self.to_vector(self.start)))
+        distributed.broadcast((np.asarray(_DONE if done else _FAILED), self.to_vector(self.start)))
+
+    def placed(self, tree: Any) -> Any:
+        return jax.tree.map(jnp.asarray, tree)
+
+    def _together(self, program: Callable, state: Any, trial) -> tuple[Any, dict[str, float]]:
+        state, scalars = distributed.run_together(program, state, jnp.asarray(trial))
+        return state, scalars.read()
 
 
-def check(model, data, rows, method: str, restarts: int, refresh: int) -> None:
+def check(model, data, rows: PlacedRows, job: Job, restarts: int, refresh: int) -> None:
     """What several processes can train together, and whether they have been given the same."""
-    if not isinstance(rows, layout.Layout):
+    if not getattr(model, "multiprocess", False) or not isinstance(rows, OnDevices):
         raise ValueError(
             f"several processes train SGPR together, not {type(model).__name__}, which would see the rows of its own "
             "process alone"
         )
-    if method != "lbfgs":
-        raise ValueError(f"several processes train by method='lbfgs', not {method!r}")
+    if not isinstance(job, LBFGSJob):
+        raise ValueError("several processes train by method='lbfgs' alone")
     for name, value in (("restarts", restarts), ("refresh", refresh)):
         if value:
             raise ValueError(f"{name} must be 0 where several processes train together")
@@ -71,33 +84,38 @@ def check(model, data, rows, method: str, restarts: int, refresh: int) -> None:
     distributed.check_same("the columns of the data", columns.encode())
 
 
-def together(shared: Shared, lead: Callable[[], FitResult], file) -> FitResult:
+def together(shared: SharedObjective, lead: Callable[[], FitResult], file) -> FitResult:
     """``lead()`` in the first process, and its result in all."""
-    if not distributed.leads():
+    if not distributed.is_leader():
         if not shared.follow():
             raise RuntimeError("the first process could not train; what it raised says why")
-        return share(None, shared)
+        return _share(None, shared)
     try:
         result = lead()
     except distributed.LostProcess as error:
         kept = f"; {file} keeps where training stood: start all again with resume=True" if file is not None else ""
-        raise distributed.LostProcess(f"{error}{kept}") from error
+        raise distributed.LostProcess(error.problem, kept) from error
     except BaseException:
         shared.dismiss(done=False)
         raise
     with _uninterrupted():
         shared.dismiss(done=True)
-        return share(result, shared)
+        return _share(result, shared)
 
 
-def share(result: FitResult | None, problem: Shared) -> FitResult:
+def _share(result: FitResult | None, objective: SharedObjective) -> FitResult:
     """The first process's result, with all of them."""
-    facts = {} if result is None else {k: v for k, v in vars(result).items() if k not in ("model", "trace")}
-    trace = {} if result is None else {name: column.tolist() for name, column in result.trace.items()}
-    told = json.loads(distributed.heard_bytes(json.dumps([facts, trace]).encode()))
-    point = problem.start if result is None else eqx.filter(result.model, parameters.trainable(result.model))
-    model = problem.model(jax.tree.map(jnp.asarray, distributed.heard(point)))
-    return FitResult(model=model, trace={name: np.array(column) for name, column in told[1].items()}, **told[0])
+    facts: dict[str, Any] = {}
+    trace: dict[str, Any] = {}
+    if result is not None:
+        facts = {name: value for name, value in vars(result).items() if name not in ("model", "trace", "reason")}
+        facts["reason"] = result.reason.value
+        trace = {name: column.tolist() for name, column in result.trace.items()}
+    facts, trace = json.loads(distributed.broadcast_bytes(json.dumps([facts, trace]).encode()))
+    point = objective.start if result is None else eqx.filter(result.model, parameters.trainable(result.model))
+    model = objective.model(jax.tree.map(jnp.asarray, distributed.broadcast(point)))
+    columns = {name: np.array(column) for name, column in trace.items()}
+    return FitResult(model=model, trace=columns, reason=StopReason(facts.pop("reason")), **facts)
 
 
 @contextmanager
@@ -109,7 +127,7 @@ def _uninterrupted() -> Iterator[None]:
 
 @contextmanager
 def _whole() -> Iterator[None]:
-    """Ctrl-C in the midst of what all processes do together is heard after it: the others would wait, or worse."""
+    """Hear Ctrl-C only after what all processes do together: the others would wait, or worse."""
     came: list[int] = []
     with _on_interrupt(lambda number, _: came.append(number)):
         yield

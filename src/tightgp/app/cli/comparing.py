@@ -1,0 +1,137 @@
+"""``tightgp compare``: the exact GP where it is feasible, and every bound, on one table side by side."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import root_mean_squared_error
+
+from tightgp.app import scores
+from tightgp.app.cli.likelihoods import LIKELIHOODS, make_estimator
+from tightgp.app.cli.options import CompareRequest
+from tightgp.app.cli.problem import Problem, read_problem
+from tightgp.app.cli.terminal import Terminal
+from tightgp.app.comparison import train
+from tightgp.app.printing import text_table
+from tightgp.data import Dataset
+from tightgp.estimators.distributions import GaussianPrediction
+from tightgp.estimators.plan import LBFGS_STEPS
+from tightgp.estimators.recipes import TOLERANCE
+from tightgp.estimators.settings import seed_of
+from tightgp.estimators.start import begin
+from tightgp.models import ExactGP
+from tightgp.training.result import StopReason
+
+
+@dataclass(frozen=True)
+class Method:
+    """One method: its objective in nats, whether that is a bound, and its scores on held-out rows."""
+
+    method: str
+    objective: float
+    is_bound: bool
+    noise_sd: float | None
+    seconds: float
+    scores: dict[str, float] = field(default_factory=dict)
+    neighbour_scores: dict[str, float] = field(default_factory=dict)
+
+
+def compare(request: CompareRequest, terminal: Terminal) -> None:
+    """Fit the exact GP (where feasible) and every bound from the same start, side by side."""
+    if request.num_inducing == "auto":
+        raise ValueError("--inducing must be a number for compare: every method gets the same")
+    problem = read_problem(request, terminal)
+    columns = len(problem.X.columns)
+    terminal.message(f"{problem.num_rows:,} rows to fit, {columns} input columns, likelihood {problem.likelihood}.")
+    likelihood = LIKELIHOODS[problem.likelihood]
+    methods = []
+    for name, bound in likelihood.bounds.items():
+        terminal.message(f"  fitting {name}")
+        estimator = make_estimator(problem.likelihood, request, bound=bound)
+        with terminal.warnings_as_notes():
+            estimator.fit(problem.X, problem.y)
+            if estimator.stop_reason_ == StopReason.INTERRUPTED.value:
+                raise KeyboardInterrupt
+            methods.append(_sparse_method(name, estimator, problem))
+    if likelihood.estimator.task == "regression":
+        if problem.num_rows <= request.exact_rows:
+            terminal.message("  fitting the exact GP")
+            with terminal.warnings_as_notes():
+                methods.insert(0, _exact_method(estimator, request, problem, terminal))
+        else:
+            terminal.message(
+                f"  no exact GP: {problem.num_rows:,} rows are more than --exact-rows {request.exact_rows:,}"
+            )
+    _show(methods, request, terminal)
+    terminal.result(
+        {"num_inducing": request.num_inducing, "rows": problem.num_rows, "methods": [vars(one) for one in methods]}
+    )
+
+
+def _sparse_method(name: str, estimator, problem: Problem) -> Method:
+    is_bound = estimator.model_.bound.is_bound
+    found: dict[str, Any] = {}
+    if problem.heldout is not None:
+        X, y = problem.heldout
+        if estimator.get_params().get("neighbours"):
+            found["neighbour_scores"] = _scores(estimator.predict_distribution(X), y)
+            estimator.set_params(neighbours=0)
+        found["scores"] = _scores(estimator.predict_distribution(X), y)
+    noise = estimator.noise_variance_
+    return Method(
+        method=name,
+        objective=estimator.objective_ if is_bound else float(estimator.trace_["objective"][-1]),
+        is_bound=is_bound,
+        noise_sd=None if noise is None else float(np.sqrt(noise)),
+        seconds=estimator.seconds_,
+        **found,
+    )
+
+
+def _exact_method(sparse, request: CompareRequest, problem: Problem, terminal: Terminal) -> Method:
+    """The exact GP on the data that a sparse one was fitted to, standardised alike and from the same start."""
+    shift, scale = sparse.target_mean_, sparse.target_scale_
+    data = Dataset(sparse.encoding_.transform(problem.X), (problem.y - shift) / scale)
+    names, seed = sparse.encoding_.feature_names, seed_of(request.seed)
+    kernel, noise = begin(request.kernel, names, data.X, data.targets, seed)
+    steps = request.max_iter or LBFGS_STEPS
+    result = train(ExactGP(kernel, noise), data, steps=steps, tolerance=TOLERANCE, progress=not terminal.silent)
+    noise_sd = float(scale * np.sqrt(float(result.model.noise_variance)))
+    found: dict[str, float] = {}
+    if problem.heldout is not None:
+        X, y = problem.heldout
+        mean, var = (np.asarray(a) for a in result.model.posterior(data).predict_y(sparse.encoding_.transform(X)))
+        found = _scores(GaussianPrediction(shift + scale * mean, scale * np.sqrt(var), lambda *_: None), y)
+    return Method("exact GP", result.objective, True, noise_sd, result.seconds, found)
+
+
+def _scores(prediction, y: np.ndarray) -> dict[str, float]:
+    """Scores of predictions of held-out targets, by name."""
+    found = {"log density": float(np.mean(prediction.log_density(y)))}
+    if hasattr(prediction, "probability"):
+        return {**found, "accuracy": float(np.mean(prediction.mode == y))}
+    low, high = prediction.interval(0.95)
+    return {**found, "RMSE": root_mean_squared_error(y, prediction.mean), "in 95%": scores.coverage(y, low, high)}
+
+
+def _show(methods: list[Method], request: CompareRequest, terminal: Terminal) -> None:
+    best = max(one.objective for one in methods if one.is_bound)
+    rows = []
+    for one in methods:
+        cells = {"method": one.method, "nats": f"{one.objective:.2f}"}
+        cells["gap"] = f"{best - one.objective:.2f}" if one.is_bound else "*"
+        if one.noise_sd is not None:
+            cells["noise sd"] = f"{one.noise_sd:.4g}"
+        rows.append({**cells, **_cells(one.scores), "seconds": f"{one.seconds:.1f}"})
+    terminal.print(text_table(rows[0], (cells.values() for cells in rows)))
+    terminal.print("nats: what training maximised. gap: nats below the best bound. The rest is on held-out rows.")
+    if not all(one.is_bound for one in methods):
+        terminal.print("*: not a bound; it may lie on either side of the log evidence.")
+    rows = [{"method": one.method, **_cells(one.neighbour_scores)} for one in methods if one.neighbour_scores]
+    if rows:
+        title = f"The same models, when predictions also use the {request.neighbours} nearest training rows"
+        terminal.print(text_table(rows[0], (cells.values() for cells in rows), title))
+
+
+def _cells(found: dict[str, float]) -> dict[str, str]:
+    return {name: f"{v:.1%}" if name in ("in 95%", "accuracy") else f"{v:.4g}" for name, v in found.items()}

@@ -1,0 +1,67 @@
+"""``tightgp datasets``: which there are, where they are, what they hold."""
+
+from typing import Annotated, Any
+
+import typer
+
+from tightgp import datasets
+from tightgp.app.cli.terminal import Terminal
+from tightgp.app.printing import text_table
+
+
+def list_all(terminal: Terminal) -> None:
+    """List all data sets, and which are on this machine."""
+    found = [_describe(name) for name in datasets.names()]
+    places = ["yes" if one["path"] else "to fetch" if one["downloads"] else "by hand" for one in found]
+    rows = [
+        (one["name"], f"{one['rows']:,}", str(one["inputs"]), place, one["about"])
+        for one, place in zip(found, places, strict=True)
+    ]
+    terminal.print(text_table(("name", "rows", "inputs", "here", "about"), rows, wrap="about"))
+    terminal.result({"datasets": found})
+
+
+def fetch(
+    names: Annotated[list[str], typer.Argument(help="Names, as in the list.", metavar="NAME...")], terminal: Terminal
+) -> None:
+    """Download data sets that are not on this machine."""
+    for name in names:
+        datasets.describe(name)
+    paths = {}
+    for name in names:
+        paths[name] = str(datasets.fetch(name, progress=not terminal.silent))
+        terminal.print(f"{name}: {paths[name]}")
+    terminal.result({"paths": paths})
+
+
+def show(name: Annotated[str, typer.Argument(help="Name, as in the list.")], terminal: Terminal) -> None:
+    """Show where a data set comes from and the range of its columns."""
+    source, path = datasets.describe(name), datasets.locate(name)
+    terminal.print(str(source))
+    if path is None:
+        hint = f": tightgp datasets fetch {name}" if source.downloads else "."
+        terminal.print(f"It is not on this machine{hint}")
+        terminal.result(_describe(name))
+        return
+    with terminal.spinner(f"reading {path}"):
+        data = datasets.load(name)
+    columns = [*zip(data.columns, data.X.T, strict=True), (f"{data.target} (target)", data.y)]
+    ranges = {
+        name: {"least": float(values.min()), "mean": float(values.mean()), "largest": float(values.max())}
+        for name, values in columns
+    }
+    rows = [(column, *(f"{value:.4g}" for value in one.values())) for column, one in ranges.items()]
+    terminal.print(f"here: {path}", text_table(("column", "least", "mean", "largest"), rows))
+    terminal.result({**_describe(name), "columns": ranges})
+
+
+def _describe(name: str) -> dict[str, Any]:
+    source, path = datasets.describe(name), datasets.locate(name)
+    return {
+        "name": name,
+        "rows": source.rows,
+        "inputs": len(source.inputs),
+        "about": source.about,
+        "path": None if path is None else str(path),
+        "downloads": source.downloads,
+    }

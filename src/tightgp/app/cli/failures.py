@@ -1,0 +1,76 @@
+"""How a command fails: one line on standard error, and an exit code for each kind of failure.
+
+Exit codes: 0 done, 1 a defect of tightgp, 2 wrong arguments or input, 3 numerical failure, 4 a file cannot be read or
+written, 5 another process was lost, 130 interrupted.
+"""
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+
+import typer
+from jax.errors import JaxRuntimeError
+
+from tightgp import distributed
+from tightgp.app.tables.errors import TableFileError
+from tightgp.datasets import DatasetError
+from tightgp.numerics.linalg import NumericalError
+
+DEFECT, WRONG_INPUT, NUMERICAL, NO_FILE, LOST, INTERRUPTED = 1, 2, 3, 4, 5, 130
+
+
+class ProcessFailed(Exception):
+    """The failure of one of several processes, with which all of them end."""
+
+    def __init__(self, message: str, code: int):
+        super().__init__(message)
+        self.code = code
+
+
+def exit_with_code(command: Callable[..., int | None]) -> Callable[..., None]:
+    """A command whose failures are reported, and whose return value is the exit code.
+
+    Defects keep their traceback; so does every failure if the environment variable TIGHTGP_TRACEBACK is set.
+    """
+
+    @functools.wraps(command)
+    def run(**options):
+        try:
+            code = command(**options)
+        except (Exception, KeyboardInterrupt) as error:
+            message, code = describe(error)
+            ends_others = isinstance(error, ProcessFailed | distributed.LostProcess | KeyboardInterrupt)
+            if (code == DEFECT or os.environ.get("TIGHTGP_TRACEBACK")) and not ends_others:
+                raise
+            if message:
+                print("error: " + " ".join(message.split()), file=sys.stderr)
+            if code == LOST or (code == INTERRUPTED and distributed.is_multiprocess()):
+                distributed.exit_now(code)  # JAX would wait for the other processes
+        if code:
+            raise typer.Exit(code)
+
+    return run
+
+
+def describe(error: BaseException) -> tuple[str, int]:
+    """The message for an error, and the exit code."""
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted", INTERRUPTED
+    if isinstance(error, ProcessFailed):
+        return str(error), error.code
+    if isinstance(error, distributed.LostProcess):
+        advice = "" if error.while_joining else "; start all of them again, with --resume to continue the fit"
+        return f"{error.problem}{advice}", LOST
+    if isinstance(error, NumericalError):
+        return str(error), NUMERICAL
+    if isinstance(error, TableFileError | DatasetError):
+        return str(error), NO_FILE
+    if isinstance(error, OSError):
+        named = error.filename and error.strerror
+        return f"{error.filename}: {error.strerror}" if named else str(error), NO_FILE
+    if isinstance(error, ValueError):
+        return str(error), WRONG_INPUT
+    if isinstance(error, MemoryError) or (isinstance(error, JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)):
+        return "out of memory; use fewer --inducing points, or --method minibatch", NUMERICAL
+    return f"{type(error).__name__}: {error}", DEFECT

@@ -1,0 +1,47 @@
+"""``tightgp info``: what a bug report needs."""
+
+import os
+import platform
+from importlib.metadata import version
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+import tightgp
+from tightgp.app.cli.compilation import CompilationCache
+from tightgp.app.cli.terminal import Terminal
+from tightgp.datasets.download import cache_folder
+
+PACKAGES = ("jax", "equinox", "optax", "numpy", "scipy", "scikit-learn", "pandas", "pyarrow", "safetensors")
+
+
+def show_info(terminal: Terminal) -> None:
+    """Show versions, devices, precision and folders."""
+    cache = CompilationCache.find()
+    sizes = cache.sizes()
+    facts: dict[str, Any] = {
+        "tightgp": tightgp.__version__,
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "cores": os.cpu_count(),
+        "devices": [f"{one.device_kind} ({one.platform}, process {one.process_index})" for one in jax.devices()],
+        "processes": jax.process_count(),
+        "precision": "float64" if jnp.zeros(()).dtype == jnp.float64 else "float32 (TIGHTGP_X64=0)",
+        "packages": {name: version(name) for name in PACKAGES},
+        "TIGHTGP_DATA": os.environ.get("TIGHTGP_DATA", "not set"),
+        "cache": str(cache_folder()),
+        "compiled": {
+            "on": not cache.reason,
+            "folder": None if cache.folder is None else str(cache.folder),
+            "entries": len(sizes),
+            "bytes": sum(sizes),
+            "reason": cache.reason,
+        },
+    }
+    compiled = f"{len(sizes)} programs, {sum(sizes) / 1e6:.1f} MB, in {cache.folder}"
+    for name, value in {**facts, "compiled": f"no cache: {cache.reason}" if cache.reason else compiled}.items():
+        if isinstance(value, dict):
+            value = [f"{key} {one}" for key, one in value.items()]
+        terminal.print(f"{name:<13} {', '.join(value) if isinstance(value, list) else value}")
+    terminal.result(facts)

@@ -1,0 +1,48 @@
+"""The likelihoods of the command line: which estimator fits each, and which bounds ``compare`` fits."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tightgp.app.cli.options import Request
+from tightgp.bounds.structures import Block, PowerEP
+from tightgp.estimators import SparseGPClassifier, SparseGPCountRegressor, SparseGPRegressor
+
+#: The objectives of the collapsed model; those of Power EP are not bounds.
+_GAUSSIAN_BOUNDS: dict[str, Any] = {
+    "standard": "standard",
+    "spherical": "spherical",
+    "diagonal": "diagonal",
+    "block of 64": Block(64),
+    "Power EP 0.5": PowerEP(0.5, block=64),
+    "FITC": PowerEP(1.0),
+    "PITC of 64": PowerEP(1.0, block=64),
+}
+_OTHER_BOUNDS: dict[str, Any] = {"standard": "standard", "spherical": "spherical"}
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """An estimator class, parameters of it that the likelihood fixes, and the bounds to compare by name."""
+
+    estimator: type[Any]
+    fixed: dict[str, Any] = field(default_factory=dict)
+    bounds: dict[str, Any] = field(default_factory=lambda: _OTHER_BOUNDS)
+
+
+LIKELIHOODS = {
+    "gaussian": Likelihood(SparseGPRegressor, bounds=_GAUSSIAN_BOUNDS),
+    "poisson": Likelihood(SparseGPCountRegressor, {"likelihood": "poisson"}),
+    "negative_binomial": Likelihood(SparseGPCountRegressor, {"likelihood": "negative_binomial"}),
+    "classes": Likelihood(SparseGPClassifier),
+}
+ESTIMATORS = tuple({likelihood.estimator for likelihood in LIKELIHOODS.values()})
+
+
+def make_estimator(name: str, request: Request, **parameters) -> Any:
+    """The unfitted estimator of a likelihood, with the options of a request and further parameters."""
+    likelihood = LIKELIHOODS[name]
+    accepted = likelihood.estimator().get_params()
+    if "precision" not in accepted and getattr(request, "precision", "full") != "full":
+        raise ValueError(f"--precision mixed requires the gaussian likelihood, not {name}")
+    options = vars(request) | {"n_inducing": request.num_inducing, "random_state": request.seed} | parameters
+    return likelihood.estimator(**{key: options[key] for key in options.keys() & accepted} | likelihood.fixed)

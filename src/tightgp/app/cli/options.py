@@ -1,0 +1,103 @@
+"""The options of the commands, as dataclasses that a command's function takes."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def option(text: str, *names: str, **settings) -> Any:
+    """A Typer option with this help text; its name follows from that of the parameter unless ``names`` are given."""
+    return typer.Option(*names, help=text, **settings)
+
+
+TableFile = Annotated[str, typer.Argument(help="CSV (also compressed), TSV, Parquet, .npy or .npz.", metavar="TABLE")]
+Delimiter = Annotated[str | None, option("What separates the cells of a text table; detected by default.")]
+Encoding = Annotated[str, option("Encoding of a text table.")]
+Overwrite = Annotated[bool, option("Replace existing files.", "--overwrite")]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to fit to which columns of a table: the options that ``fit`` and ``compare`` share."""
+
+    table: TableFile
+    target: Annotated[str, option("Column to predict: its name, or its number (-1: last).", "--target", "-t")]
+    likelihood: Annotated[str, option("gaussian, poisson, negative_binomial or classes; auto guesses.")] = "auto"
+    inducing: Annotated[str, option("Number of inducing points, or auto to add more while they help.")] = "256"
+    kernel: Annotated[str, option("matern12, matern32, matern52, squared_exponential or rational_quadratic.")] = (
+        "matern32"
+    )
+    neighbours: Annotated[int, option("Nearest training rows that each prediction also uses (gaussian).", min=0)] = 64
+    max_iter: Annotated[int | None, option("Most iterations (collapsed), steps (full) or epochs.", min=1)] = None
+    holdout: Annotated[float, option("Share of the rows held out to measure accuracy on.")] = 0.2
+    seed: Annotated[int, option("Seed of the held-out rows and of all random choices.", min=0, max=2**32 - 1)] = 0
+    ignore: Annotated[list[str] | None, option("Column to leave out; repeat for more.")] = None
+    drop_missing_target: Annotated[bool, option("Leave out rows without a target.", "--drop-missing-target")] = False
+    delimiter: Delimiter = None
+    encoding: Encoding = "utf-8"
+
+    @property
+    def num_inducing(self) -> int | str:
+        """The number of inducing points, or "auto"."""
+        if self.inducing != "auto" and (not self.inducing.isdecimal() or int(self.inducing) < 1):
+            raise ValueError(f"--inducing must be a whole number of at least 1, or auto; got {self.inducing!r}")
+        return self.inducing if self.inducing == "auto" else int(self.inducing)
+
+
+@dataclass(frozen=True)
+class FitRequest(Request):
+    """The request of ``fit``, as it is written to ``settings.json``."""
+
+    bound: Annotated[str | None, option("standard, spherical, diagonal, block or power_ep; chosen by default.")] = None
+    method: Annotated[str, option("auto, minibatch, collapsed (gaussian) or full (other likelihoods).")] = "auto"
+    precision: Annotated[str, option("full, or mixed: float32 kernel values (gaussian, collapsed).")] = "full"
+
+
+@dataclass(frozen=True)
+class CompareRequest(Request):
+    """The request of ``compare``: every method gets the same number of inducing points."""
+
+    inducing: Annotated[str, option("Number of inducing points.")] = "64"
+    exact_rows: Annotated[int, option("The exact GP is fitted to at most this many rows.")] = 2000
+
+
+@dataclass(frozen=True)
+class PredictRequest:
+    """The request of ``predict``."""
+
+    model: Annotated[Path, typer.Argument(help="Folder that fit wrote, or a model file.", metavar="DIR")]
+    table: TableFile
+    out: Annotated[Path, option("CSV file (also compressed) or Parquet file.", "--out", "-o")] = Path("predictions.csv")
+    level: Annotated[float, option("Probability of the intervals.")] = 0.95
+    neighbours: Annotated[int | None, option("Nearest training rows to use, if not as many as in fit.", min=0)] = None
+    keep: Annotated[bool, option("Also write the columns of the table.", "--keep")] = False
+    delimiter: Delimiter = None
+    encoding: Encoding = "utf-8"
+    overwrite: Overwrite = False
+
+
+def with_options(function: Callable) -> Callable:
+    """``function`` as Typer takes it: each parameter that is a dataclass is replaced by its fields."""
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        group: Any = parameter.annotation
+        if is_dataclass(group):
+            groups[parameter.name] = group
+            parameters += inspect.signature(group).parameters.values()
+        else:
+            parameters.append(parameter)
+
+    @functools.wraps(function)
+    def run(**options):
+        built = {name: group(**{f.name: options.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
+        return function(**built, **options)
+
+    keyword_only = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+    run.__signature__ = inspect.Signature(keyword_only)  # type: ignore[attr-defined]
+    return run

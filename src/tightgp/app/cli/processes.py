@@ -1,0 +1,99 @@
+"""Several processes that run ``tightgp fit`` together: how they join, fail together, and exchange rows of tables."""
+
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from tightgp import distributed
+from tightgp.app.cli.failures import ProcessFailed, describe
+from tightgp.app.cli.options import option
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Processes:
+    """The options that make this process one of several."""
+
+    distributed: Annotated[bool, option("Join processes by JAX_COORDINATOR_ADDRESS or a cluster.", "--distributed")] = (
+        False
+    )
+    coordinator: Annotated[str | None, option("Address of the first of several processes.", metavar="HOST:PORT")] = None
+    num_processes: Annotated[int | None, option("Number of processes.", "--processes", metavar="N")] = None
+    process_id: Annotated[int | None, option("Number of this process, from 0.", "--process", metavar="I")] = None
+
+    def join(self) -> None:
+        """Join the other processes, if there are any."""
+        address = (self.coordinator, self.num_processes, self.process_id)
+        if not self.distributed and address == (None, None, None):
+            return
+        try:
+            distributed.start(*address)
+        except ValueError as error:
+            raise ValueError(f"cannot join the other processes: {error}") from None
+        with _no_output():
+            distributed.row_counts(0)
+
+
+@contextmanager
+def _no_output() -> Iterator[None]:
+    """Discard standard output: Gloo prints there that it is connected, where the result should be."""
+    sys.stdout.flush()
+    output, null = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(null, 1)
+        yield
+    finally:
+        os.dup2(output, 1)
+        os.close(output)
+        os.close(null)
+
+
+def run_in_all(step: Callable[[], T]) -> T:
+    """``step()``, which every process calls; if it fails in one, all fail with its exit code and one message.
+
+    The step must not exchange data with other processes, or must fail in all of them.
+    """
+    result, failure, report = None, None, b""
+    try:
+        result = step()
+    except distributed.LostProcess:
+        raise
+    except Exception as error:
+        failure, report = error, json.dumps(describe(error)).encode()
+    for number, text in enumerate(distributed.gather_bytes(report)):
+        if text and failure is not None and distributed.is_leader():
+            raise failure
+        if text:
+            message, code = json.loads(text)
+            raise ProcessFailed(f"process {number}: {message}" if distributed.is_leader() else "", code)
+    return result  # type: ignore[return-value]
+
+
+def run_in_leader(step: Callable[[], Any]) -> None:
+    """``step()`` in the first process only; if it fails, all fail."""
+    run_in_all(step if distributed.is_leader() else lambda: None)
+
+
+def check_same_options(*options) -> None:
+    """Refuse options that differ between processes."""
+    others = distributed.gather_bytes(repr(options).encode())
+    if different := [number for number, other in enumerate(others) if other != others[0]]:
+        raise ValueError(f"process {different[0]} was started with other options than process 0; use the same for all")
+
+
+def gather_frame(frame) -> Any:
+    """The rows of all processes, in their order, as one frame with the attributes of the whole file."""
+    if not distributed.is_multiprocess():
+        return frame
+    import pandas as pd
+
+    parts = [pd.read_parquet(io.BytesIO(data)) for data in distributed.gather_bytes(frame.to_parquet(index=False))]
+    gathered = pd.concat(parts, ignore_index=True)
+    gathered.attrs = {**frame.attrs, "first": 0}
+    return gathered

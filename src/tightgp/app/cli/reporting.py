@@ -1,0 +1,82 @@
+"""The report of a fit: written, printed in short, and written again by ``tightgp report``."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tightgp.app.cli.folder import FitFolder, check_new
+from tightgp.app.cli.options import Overwrite, option
+from tightgp.app.cli.terminal import Terminal
+from tightgp.app.printing import text_table
+from tightgp.app.report import Content, write
+from tightgp.io.files import atomic_write
+from tightgp.training.result import StopReason
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder that fit wrote.", metavar="DIR")],
+    terminal: Terminal,
+    out: Annotated[Path | None, option("HTML file; in the folder by default.", "--out", "-o")] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write the report of a fit again, as one self-contained HTML file."""
+    files = FitFolder(folder)
+    check_new(out, overwrite)
+    if not files.content.exists():
+        raise ValueError(f"{folder} holds no report.json; name a folder that `tightgp fit` wrote")
+    page = out or files.page
+    write(read_content(files), page)
+    terminal.print(f"Report: {page}")
+    terminal.result({"report": str(page)})
+
+
+def read_content(folder: FitFolder) -> Content:
+    """The content of the report in a folder."""
+    return Content.from_json(folder.content.read_text(encoding="utf-8"), str(folder.content))
+
+
+def write_report(content: Content, folder: FitFolder) -> None:
+    """Write the content of a report and its page."""
+    with atomic_write(folder.content) as temporary:
+        temporary.write_text(content.to_json(), encoding="utf-8")
+    write(content, folder.page)
+
+
+def summary(content: Content, folder: FitFolder) -> dict[str, Any]:
+    """The result of a fit, for scripts."""
+    evidence, heldout = content.evidence, content.heldout
+    return {
+        "model": str(folder.model),
+        "report": str(folder.page),
+        "task": content.task,
+        "target": content.subject.target,
+        "rows": content.subject.num_rows,
+        "num_inducing": content.subject.num_inducing,
+        "training": content.subject.training,
+        **{name: value for name, value in vars(content.training).items() if name != "traces"},
+        "evidence_lower": evidence.lower,
+        "evidence_upper": evidence.upper,
+        "heldout_rows": 0 if heldout is None else heldout.num_rows,
+        "scores": {} if heldout is None else {score.name: score.model for score in heldout.scores},
+        "coverage": {} if heldout is None else {f"{one.level:g}": one.observed for one in heldout.coverage},
+    }
+
+
+def show(content: Content, stop_reason: str, folder: FitFolder, terminal: Terminal) -> None:
+    """Print the result of a fit."""
+    training, evidence, heldout = content.training, content.evidence, content.heldout
+    endings = {StopReason.STEP_LIMIT.value: f"stopped at the {training.step} limit"}
+    ending = "converged" if training.converged else endings.get(stop_reason, training.message)
+    steps = f"{training.num_steps} {training.step}s"
+    points = f"{content.subject.num_inducing} inducing points"
+    terminal.print(f"Bound: {training.objective:.6g} nats with {points} after {steps} ({ending}).")
+    if evidence.lower is not None and evidence.upper is not None:
+        gap = (evidence.upper - evidence.lower) / evidence.num_data
+        terminal.print(f"Log evidence: {evidence.lower:.6g} to {evidence.upper:.6g} nats ({gap:.3g} nats a row apart).")
+    if heldout is not None:
+        scores = [(score.name, score.model, score.baseline) for score in heldout.scores]
+        rows = [(name, f"{model:.4g}", "" if base is None else f"{base:.4g}") for name, model, base in scores]
+        rows += [(f"inside {one.level:.0%} intervals", f"{one.observed:.1%}", "") for one in heldout.coverage]
+        terminal.print(text_table(("", "model", "without inputs"), rows, f"{heldout.num_rows:,} held-out rows"))
+    terminal.print(f"Model:  {folder.model}", f"Report: {folder.page}")

@@ -1,0 +1,78 @@
+"""What a command prints: results on standard output, everything else on standard error."""
+
+import json
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from tightgp.app.cli.options import option
+
+#: JAX's warning if another process is writing the same compiled program; it is compiled again then.
+CACHE_WARNING = "Error (reading|writing) persistent compilation cache"
+
+
+@dataclass
+class Terminal:
+    """Prints the messages and the result of a command."""
+
+    quiet: Annotated[bool, option("Print errors only.", "--quiet", "-q")] = False
+    json: Annotated[bool, option("Print the result as one JSON object, and nothing else.", "--json")] = False
+
+    def __post_init__(self):
+        self.silent = self.quiet or self.json
+        self._output = _console(quiet=self.silent)
+        self._messages = _console(quiet=self.silent, stderr=True)
+
+    def message(self, text: str) -> None:
+        """Print a sentence about progress."""
+        self._messages.print(text, markup=False)
+
+    def print(self, *parts) -> None:
+        """Print parts of the result: texts or tables."""
+        for part in parts:
+            self._output.print(part, markup=False) if isinstance(part, str) else self._output.print(part)
+
+    def result(self, value: dict[str, Any]) -> None:
+        """Print the complete result for scripts, with ``--json``."""
+        if self.json:
+            print(json.dumps(_finite(value), indent=1, allow_nan=False))
+
+    def spinner(self, text: str) -> AbstractContextManager:
+        """Show, in a terminal, that work of unknown length goes on."""
+        return self._messages.status(escape(text))
+
+    @contextmanager
+    def warnings_as_notes(self) -> Iterator[list[str]]:
+        """Print each different warning once, afterwards, and collect them."""
+        notes: list[str] = []
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", UserWarning)
+            warnings.filterwarnings("ignore", CACHE_WARNING)
+            yield notes
+        notes += dict.fromkeys(str(one.message) for one in caught)
+        for note in notes:
+            self.message(f"Note: {note}")
+
+
+def _console(**options) -> Console:
+    """A console that breaks lines between words in a terminal, and not at all in a file."""
+    console = Console(highlight=False, **options)
+    if not console.is_terminal:
+        console.soft_wrap, console.width = True, 200
+    return console
+
+
+def _finite(value):
+    """``value`` with null for the numbers that JSON does not have: NaN and infinities."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,214 @@
+"""Collect everything that the report shows, from a fitted estimator and its data."""
+
+import warnings
+from datetime import datetime
+
+import numpy as np
+
+import tightgp
+from tightgp import checks
+from tightgp.app.report import classes, numeric
+from tightgp.app.report.content import Column, Content, Evidence, Heldout, PathStep, Scales, Subject, Trace, Training
+from tightgp.app.report.slices import by_relevance, vary_inputs
+from tightgp.app.report.svg import shortened
+from tightgp.app.report.table import HeldoutRows, Table
+from tightgp.app.report.words import sentence
+from tightgp.parameters import named_parameters
+
+_MOST_STEPS = 400
+#: Tables of rows show at most this many input columns.
+_MOST_COLUMNS = 12
+
+
+def gather(
+    estimator, X, y, *, heldout=None, source: str = "", target: str = "", heldout_rows=None, notes=()
+) -> Content:
+    """Collect everything that the report of a fitted estimator shows.
+
+    Args:
+        estimator: a fitted `SparseGPRegressor`, `SparseGPClassifier` or `SparseGPCountRegressor`.
+        X: the training inputs, a frame or an array, as they were given to ``fit``.
+        y: the training targets. Of several columns the report shows the first, with one line of scores for each.
+        heldout: None, or ``(X, y)`` of rows that the estimator was not fitted to.
+        source: where the data come from, such as a file's name.
+        target: the name of the target; that of a pandas object unless given.
+        heldout_rows: the numbers of the held-out rows in the file.
+        notes: further sentences for the reader.
+
+    Returns:
+        The content for `render` and `write`.
+
+    >>> from tightgp.app.report import Content, gather
+    >>> model = tgp.SparseGPRegressor(n_inducing=8, max_iter=5).fit(X[:40], y[:40])
+    >>> content = gather(model, X[:40], y[:40], heldout=(X[40:], y[40:]))
+    >>> [score.name for score in content.heldout.scores]
+    ['RMSE', 'MAE', 'NLPD', 'CRPS']
+    >>> Content.from_json(content.to_json()) == content
+    True
+    """
+    if not hasattr(estimator, "model_"):
+        raise ValueError(f"estimator must be fitted: call {type(estimator).__name__}.fit(X, y) before the report")
+    notes = [str(note) for note in notes]
+    table = Table.of("X", X, estimator.encoding_.columns)
+    targets, names = _targets("y", y, table, estimator)
+    names[0] = target or names[0]
+    shown = classes.shown_classes(targets, len(estimator.classes_)) if estimator.task == "classification" else []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        scores = None if heldout is None else _heldout(estimator, heldout, heldout_rows, targets, names, notes)
+        slices, fixed = vary_inputs(estimator, table, shown)
+    notes += [sentence(str(one.message)) for one in caught]
+    if len(names) > 1:
+        notes.append(f"There are {len(names)} outputs. Unless stated otherwise, the report shows {names[0]!r}.")
+    relevance = sorted((estimator.relevance_ or {}).items(), key=lambda one: -one[1])
+    return Content(
+        task=estimator.task,
+        made=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
+        tightgp=tightgp.__version__,
+        subject=_subject(estimator, source, names[0], len(targets), 0 if scores is None else scores.num_rows),
+        training=_training(estimator),
+        evidence=_evidence(estimator, len(targets)),
+        scales=_scales(estimator, len(targets)),
+        noise_sd=None if estimator.noise_variance_ is None else float(np.sqrt(np.ravel(estimator.noise_variance_)[0])),
+        heldout=scores,
+        relevance=tuple((name, float(value)) for name, value in relevance),
+        slices=slices,
+        fixed=fixed,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _targets(name: str, y, table: Table, estimator) -> tuple[np.ndarray, list[str]]:
+    """Targets as numbers (n,) or (n, P), or as positions of classes (n,), and the names of the outputs."""
+    targets = np.asarray(y)
+    if targets.ndim not in (1, 2) or len(targets) != len(table.frame) or not targets.size:
+        raise ValueError(f"{name} must have a target for each of {len(table.frame)} row(s), got shape {targets.shape}")
+    names = [str(column) for column in getattr(y, "columns", [getattr(y, "name", None) or "the target"])]
+    if estimator.task == "classification":
+        return classes.positions(estimator.classes_, targets.reshape(len(targets))), names[:1]
+    targets = np.asarray(checks.floats(name, y), float)
+    checks.finite(name, targets)
+    if targets.ndim == 2 and len(names) != targets.shape[1]:
+        names = [f"output {k + 1}" for k in range(targets.shape[1])]
+    return targets, names
+
+
+def _heldout(estimator, heldout, row_numbers, training, names: list[str], notes: list[str]) -> Heldout | None:
+    """Scores on the held-out rows; None if no row is left. ``notes`` collects what the reader should know."""
+    if not isinstance(heldout, tuple | list) or len(heldout) != 2:
+        raise ValueError(f"heldout must be None or a pair (X, y), got {type(heldout).__name__}")
+    X, y = heldout
+    table = Table.of("X of heldout", X, estimator.encoding_.columns)
+    targets, found = _targets("y of heldout", y, table, estimator)
+    if len(found) != len(names):
+        raise ValueError(f"y of heldout has {len(found)} column(s) where {len(names)} were fitted")
+    if row_numbers is not None:
+        row_numbers = np.asarray(row_numbers)
+        if row_numbers.shape != (len(targets),) or row_numbers.dtype.kind not in "iu":
+            raise ValueError(f"heldout_rows must be {len(targets)} whole numbers, one for each held-out row")
+    shown = list(range(len(table.columns)))
+    shown = shown if len(shown) <= _MOST_COLUMNS else by_relevance(estimator)[:_MOST_COLUMNS]
+    if estimator.task != "classification":
+        rows = HeldoutRows(table, targets, row_numbers, shown)
+        prediction = estimator.predict_distribution(table.as_inputs(table.frame))
+        return numeric.score(prediction, rows, training, names, estimator.task == "counts", notes)
+    known = targets >= 0
+    if not known.all():
+        labels = ", ".join(sorted({str(label) for label in np.asarray(y).ravel()[~known]})[:5])
+        notes.append(f"{np.sum(~known)} held-out row(s) of classes without training rows ({labels}) are left out.")
+    if not known.any():
+        return None
+    row_numbers = None if row_numbers is None else row_numbers[known]
+    rows = HeldoutRows(table.rows(known), targets[known], row_numbers, shown)
+    return classes.score(estimator.predict_distribution(table.as_inputs(rows.table.frame)), rows, training)
+
+
+def _subject(estimator, source: str, target: str, num_rows: int, num_heldout: int) -> Subject:
+    return Subject(
+        estimator=type(estimator).__name__,
+        source=str(source),
+        target=target,
+        num_rows=num_rows,
+        num_heldout=num_heldout,
+        columns=tuple(
+            Column(column.name, column.cell_kind, len(column.levels) if column.kind == "category" else None)
+            for column in estimator.encoding_.columns
+        ),
+        encoding=tuple(estimator.encoding_.describe()),
+        training=estimator.training_,
+        num_inducing=int(estimator.n_inducing_),
+        parameters=repr(estimator.model_),
+        settings=tuple((name, shortened(repr(value), 120)) for name, value in sorted(estimator.get_params().items())),
+    )
+
+
+def _training(estimator) -> Training:
+    trace = _last_partition(estimator.trace_)
+    num_steps = int(estimator.n_iter_)
+    first_step = max(0, num_steps + 1 - len(trace["objective"]))  # some methods record the start as well
+    if "noise_variance" in trace:
+        # Training standardises targets; the reader has theirs.
+        trace["noise"] = np.sqrt(np.maximum(trace["noise_variance"], 0)) * np.ravel(estimator.target_scale_)[0]
+    if not estimator.model_.bound.is_bound:
+        trace["energy"] = trace.pop("objective")
+    likelihood = getattr(estimator.model_, "likelihood", None)
+    parameters = [] if likelihood is None else [name.split(".")[-1] for name in named_parameters(likelihood)]
+    wanted = dict.fromkeys(["objective", "energy", "noise", "v", "validation", *parameters])
+    traces = [_trace(name, first_step, trace[name]) for name in wanted if name in trace]
+    return Training(
+        objective=float(estimator.objective_),
+        converged=bool(estimator.converged_),
+        message=estimator.message_,
+        seconds=float(estimator.seconds_),
+        num_steps=num_steps,
+        step="epoch" if "steps_per_second" in trace else "iteration",
+        traces=tuple([one for one in traces if one is not None][:4]),
+    )
+
+
+def _last_partition(trace) -> dict[str, np.ndarray]:
+    """The trace of training on the last partition of the rows: objectives of different partitions do not compare."""
+    partition = np.asarray(trace.get("partition", np.zeros(len(trace["objective"]))))
+    return {name: np.asarray(values)[partition == partition[-1]] for name, values in trace.items()}
+
+
+def _trace(name: str, first_step: int, values: np.ndarray) -> Trace | None:
+    """The finite values, thinned where there are many; None if there are fewer than two."""
+    values = np.ravel(values).astype(float)
+    finite = np.flatnonzero(np.isfinite(values))
+    if len(finite) < 2:
+        return None
+    shown = finite[np.unique(np.linspace(0, len(finite) - 1, min(len(finite), _MOST_STEPS)).round().astype(int))]
+    return Trace(name, tuple((first_step + shown).astype(float).tolist()), tuple(values[shown].tolist()))
+
+
+def _evidence(estimator, num_rows: int) -> Evidence:
+    path = tuple(
+        PathStep(step["n_inducing"], float(step["bound"]), _finite(step["upper"]), step["seconds"])
+        for step in estimator.inducing_path_
+        if np.isfinite(step["bound"])
+    )
+    bracket = estimator.evidence_bracket_
+    if bracket is None or not np.isfinite(bracket.gap):
+        return Evidence(num_rows, None, None, path, estimator.inducing_message_)
+    return Evidence(bracket.num_data, float(bracket.lower), float(bracket.upper), path, estimator.inducing_message_)
+
+
+def _scales(estimator, num_rows: int) -> Scales | None:
+    if estimator.scales_ is None:
+        return None
+    v = np.ravel(np.asarray(estimator.scales_, float))
+    histogram = np.histogram(np.clip(v, 0.0, 1.0), bins=25, range=(0.0, 1.0))[0].tolist()
+    return Scales(
+        count=len(v),
+        low=float(v.min()),
+        high=float(v.max()),
+        median=float(np.median(v)),
+        share_below_half=float(np.mean(v < 0.5)),
+        share_above_nine_tenths=float(np.mean(v > 0.9)),
+        histogram=tuple(histogram) if len(v) == num_rows else (),
+    )
+
+
+def _finite(value) -> float | None:
+    return None if value is None or not np.isfinite(value) else float(value)

@@ -1,0 +1,104 @@
+"""Input tables as the report needs them: columns as numbers, cells as text, typical cells."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool, is_float, is_integer
+
+from tightgp.app.report.content import Worst, WorstRow
+from tightgp.app.report.numbers import number, whole
+from tightgp.app.report.svg import shortened
+from tightgp.estimators import cells
+from tightgp.estimators.encoding import Column
+
+_MOST_WORST = 10
+#: Microseconds in the unit of a column's numbers.
+UNITS = {"time": 1_000_000, "duration": cells.DAY}
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The columns that an encoding knows, in its order. ``is_array`` says that the estimator takes arrays."""
+
+    frame: pd.DataFrame
+    columns: tuple[Column, ...]
+    is_array: bool
+
+    @classmethod
+    def of(cls, name: str, X, columns: tuple[Column, ...]) -> "Table":
+        """The table of inputs ``X``, which errors call ``name``."""
+        names = [column.name for column in columns]
+        if not cells.is_frame(X):
+            X = np.asarray(X)
+            if X.ndim != 2 or X.shape[1] != len(names):
+                raise ValueError(f"{name} must have shape (n, {len(names)}), as in training; got {X.shape}")
+            return cls(pd.DataFrame(X, columns=names), columns, True)
+        places = {str(label): k for k, label in enumerate(X.columns)}
+        if lacking := [name for name in names if name not in places]:
+            raise ValueError(f"{name} lacks the column(s) {', '.join(map(repr, lacking[:5]))} of the training rows")
+        return cls(X.iloc[:, [places[name] for name in names]].reset_index(drop=True), columns, False)
+
+    def rows(self, mask: np.ndarray) -> "Table":
+        """The table of some of the rows."""
+        return Table(self.frame[mask].reset_index(drop=True), self.columns, self.is_array)
+
+    def as_inputs(self, frame: pd.DataFrame) -> Any:
+        """Rows with the columns of this table, as the estimator takes them."""
+        return frame.to_numpy() if self.is_array else frame
+
+    def numbers(self, i: int) -> pd.Series:
+        """Column ``i`` as floats, NaN where missing: numbers, seconds since 1970, days, or codes of levels."""
+        found = cells.read(self.columns[i].name, self.frame.iloc[:, i], self.columns[i].cell_kind)
+        return pd.Series(np.where(found.missing, np.nan, found.values / UNITS.get(found.kind, 1)))
+
+    def typical(self, i: int) -> int:
+        """The number of a row that holds the median of column ``i``, or its most frequent level."""
+        values = self.numbers(i)
+        is_category = self.columns[i].kind == "category"
+        value = values.mode().min() if is_category else values.quantile(0.5, interpolation="lower")
+        return int((values == value).argmax())
+
+    def cell(self, row: int, i: int) -> str:
+        """One cell as text."""
+        return cell_text(self.frame.iloc[row, i])
+
+
+@dataclass(frozen=True, eq=False)
+class HeldoutRows:
+    """Held-out inputs and targets (n,) or (n, P).
+
+    ``numbers`` are the rows' numbers in the file if known, ``shown`` the input columns to show.
+    """
+
+    table: Table
+    targets: np.ndarray
+    numbers: np.ndarray | None
+    shown: list[int]
+
+    def worst(self, density: np.ndarray, level: float | None, describe: Callable[[int], dict[str, Any]]) -> Worst:
+        """The rows of lowest ``density`` (n,), or log density; ``describe`` gives the other fields of a row."""
+        found = []
+        for row in np.argsort(density, kind="stable")[:_MOST_WORST].tolist():
+            number = row + 1 if self.numbers is None else int(self.numbers[row])
+            inputs = tuple(self.table.cell(row, i) for i in self.shown)
+            found.append(WorstRow(row=number, inputs=inputs, **describe(row)))
+        columns = tuple(self.table.columns[i].name for i in self.shown)
+        return Worst(level, self.numbers is not None, columns, tuple(found))
+
+
+def cell_text(value: Any) -> str:
+    """A cell, or a label of a class, as text."""
+    if pd.isna(value):
+        return "missing"
+    if is_bool(value):
+        return str(value)
+    if is_integer(value) or (is_float(value) and float(value).is_integer() and abs(value) < 1e9):
+        return whole(int(value))
+    if is_float(value):
+        return number(float(value), 4)
+    if isinstance(value, pd.Timestamp):
+        return str(value.date()) if value == value.normalize() else value.strftime("%Y-%m-%d %H:%M")
+    return shortened(str(value), 80)

@@ -1,0 +1,130 @@
+"""Sentences about scores on held-out rows. A deviation that chance explains is not called a fault."""
+
+from tightgp.app.report.content import Classes, Coverage, Heldout, Score
+from tightgp.app.report.numbers import counted, number, percent
+from tightgp.app.report.svg import shortened
+
+#: Coverage, or a frequency, that is off by less than this share does not matter, however many rows show it.
+SLIGHT = 0.015
+#: The number of standard errors that chance exceeds with probability 1 %.
+_STANDARD_ERRORS = 2.576
+
+
+def accuracy(heldout: Heldout, task: str) -> str:
+    """How accurate predictions are, compared with the baseline."""
+    if task == "classification":
+        return _accuracy_of_classes(heldout)
+    error = heldout.score("RMSE")
+    if error is None or not error.baseline:
+        return ""
+    rows = f"On {counted(heldout.num_rows, 'held-out row')} the typical error (RMSE) is {number(error.model)}"
+    constant = f"predicting the training mean for every row would give {number(error.baseline)}"
+    explained = 1 - (error.model / error.baseline) ** 2
+    if explained <= 0:
+        return f"{rows}, no better than a constant: {constant}."
+    if explained < 0.05:
+        return f"{rows}, hardly better than a constant: {constant}."
+    return f"{rows}; {constant}. The inputs explain {percent(explained, 0)} of the variance."
+
+
+def _accuracy_of_classes(heldout: Heldout) -> str:
+    correct = heldout.score("accuracy")
+    if correct is None or correct.baseline is None or heldout.classes is None:
+        return ""
+    rows = f"{percent(correct.model)} of {counted(heldout.num_rows, 'held-out row')} are predicted correctly"
+    constant = f"always predicting “{shortened(heldout.classes.most_frequent, 40)}”, the most frequent training class"
+    if correct.model <= correct.baseline:
+        return f"{rows}, no more than by {constant}: {percent(correct.baseline)}."
+    return f"{rows}; {constant}, would be correct for {percent(correct.baseline)}."
+
+
+def density(heldout: Heldout) -> str:
+    """How the predictive density compares with the baseline's."""
+    score = heldout.score("NLPD")
+    if score is None or score.baseline is None:
+        return ""
+    gain = score.baseline - score.model
+    if gain > 0:
+        return f"The predictive density is {number(gain, 2)} nats per row better than the baseline's."
+    return (
+        f"The predictive density is {number(-gain, 2)} nats per row worse than the baseline's: some rows lie far "
+        "outside the range predicted for them."
+    )
+
+
+def coverage(heldout: Heldout, task: str) -> str:
+    """Whether intervals contain as many rows as stated."""
+    widest = heldout.coverage[-1]
+    start = f"{percent(widest.observed)} of {counted(heldout.num_rows, 'held-out row')} lie inside their "
+    start += f"{percent(widest.level, 0)} interval"
+    verdicts = [_width(heldout, one, task) for one in heldout.coverage]
+    if "too narrow" in verdicts and "too wide" in verdicts:
+        return (
+            f"{start}. The {_levels(heldout, verdicts, 'too narrow')} intervals contain too few rows and the "
+            f"{_levels(heldout, verdicts, 'too wide')} intervals too many: the noise does not have the shape that the "
+            "model assumes."
+        )
+    for verdict in ("too narrow", "too wide"):
+        if verdict in verdicts:
+            which = "All" if set(verdicts) == {verdict} else f"The {_levels(heldout, verdicts, verdict)}"
+            return f"{start}. {which} intervals are {verdict}, by more than chance explains."
+    if "rounded" in verdicts:
+        return (
+            f"{start}. Intervals of whole counts contain more rows than stated, short ones most; apart from that, all "
+            "intervals contain as many rows as stated, up to chance."
+        )
+    if all(one.low <= one.observed <= one.high for one in heldout.coverage):
+        return f"{start}. All intervals contain as many rows as stated, up to chance."
+    return f"{start}. All intervals contain nearly as many rows as stated."
+
+
+def coverage_label(heldout: Heldout, one: Coverage, task: str) -> str:
+    """The verdict on one level, for its row of the table."""
+    verdict = _width(heldout, one, task)
+    if verdict == "rounded":
+        return "wide because counts are whole numbers"
+    if verdict:
+        return verdict
+    return "as stated" if one.low <= one.observed <= one.high else "nearly as stated"
+
+
+def confidence(one: Classes) -> str:
+    """Whether predicted probabilities match observed frequencies on the whole."""
+    start = f"The predicted class has a mean probability of {percent(one.predicted)}, and is correct for "
+    start += f"{percent(one.observed)} of the rows"
+    gap = one.observed - one.predicted
+    if abs(gap) < _STANDARD_ERRORS * max(one.standard_error, 1e-12):
+        return f"{start}: the difference is no larger than chance explains."
+    if abs(gap) < SLIGHT:
+        return f"{start}: the difference is too small to matter for most purposes."
+    return f"{start}: the model is {'over' if gap < 0 else 'under'}confident, by more than chance explains."
+
+
+def shown(score: Score, value: float | None) -> str:
+    """The value of a score as text."""
+    return percent(value) if score.name == "accuracy" else number(value)
+
+
+def _width(heldout: Heldout, one: Coverage, task: str) -> str:
+    """The verdict "too narrow" or "too wide" if coverage is off by more than chance explains and enough to matter.
+
+    Intervals of counts contain more rows than stated, because their ends are whole numbers. The verdict on them is
+    "rounded" unless the randomised P(Y ≤ y), which has no such effect, shows that they are too wide as well.
+    """
+    if not _is_off(one):
+        return ""
+    if one.observed < one.level:
+        return "too narrow"
+    if task != "counts":
+        return "too wide"
+    near = min(heldout.calibration, key=lambda other: abs(other.level - one.level), default=None)
+    return "too wide" if near and _is_off(near) and near.observed > near.level else "rounded"
+
+
+def _is_off(one: Coverage) -> bool:
+    return not one.low <= one.observed <= one.high and abs(one.observed - one.level) >= SLIGHT
+
+
+def _levels(heldout: Heldout, verdicts: list[str], verdict: str) -> str:
+    levels = [percent(one.level, 0) for one, found in zip(heldout.coverage, verdicts, strict=True) if found == verdict]
+    return " and ".join([", ".join(levels[:-1]), levels[-1]] if len(levels) > 1 else levels)

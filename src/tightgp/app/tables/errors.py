@@ -1,0 +1,32 @@
+"""The errors of tables, and how they quote files and libraries."""
+
+import os
+from pathlib import Path
+
+NO_ROWS = "has column names but no rows; it needs at least one row of data"
+
+
+class TableError(ValueError):
+    """A table that cannot be used: one line that names the file and, where known, row and column."""
+
+    def __init__(self, path: Path | str | None, problem: str):
+        # Libraries quote the file's own lines; whatever they hold, the message is one line of printable text.
+        words = " ".join((problem if path is None else f"{path}: {problem}").split())
+        super().__init__("".join(c if c.isprintable() else "\ufffd" for c in words))
+
+
+class TableFileError(TableError):
+    """A file that the operating system could not read or write."""
+
+
+def reason(error: BaseException) -> str:
+    """The message of an operating system, a library or a decoder, shortened."""
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    message = " ".join(str(error).split()) or type(error).__name__
+    return message if len(message) <= 200 else message[:200] + "..."
+
+
+def quoted(cell: str) -> str:
+    """A cell of a file in quotes, shortened."""
+    return repr(cell if len(cell) <= 40 else cell[:40] + "...")

@@ -1,0 +1,109 @@
+"""Reading: the suffix gives the format, and each format gives a frame or a `TableError`."""
+
+import bz2
+import gzip
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tightgp.app.tables.arrays import read_npy, read_npz
+from tightgp.app.tables.errors import NO_ROWS, TableError, TableFileError, reason
+from tightgp.app.tables.parquet import read_parquet
+from tightgp.app.tables.rows import share_of
+from tightgp.app.tables.text import read_text
+
+
+def _decompress_zstd(data: bytes) -> bytes:
+    import pyarrow as pa
+
+    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+        return stream.read()
+
+
+TEXT = (".csv", ".tsv", ".txt")
+#: The standard library's decoders where there are any: Arrow's leak memory if the data are broken.
+DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.decompress,
+    ".bz2": bz2.decompress,
+    ".xz": lzma.decompress,
+    ".zst": _decompress_zstd,
+}
+READERS: dict[str, Callable] = {".parquet": read_parquet, ".npy": read_npy, ".npz": read_npz}
+
+
+def read_table(
+    path,
+    *,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+    progress: bool = True,
+    share: tuple[int, int] = (0, 1),
+) -> Any:
+    """The table in a file, as a pandas DataFrame whose column names are text.
+
+    Args:
+        path: ``.csv``, ``.tsv`` or ``.txt``, each also with ``.gz``, ``.bz2``, ``.xz`` or ``.zst``; ``.parquet``;
+            ``.npy`` with one two-dimensional or structured array; ``.npz`` with one such array, or with X and y.
+        delimiter: what separates the cells of a text; None detects comma, semicolon, tab or bar.
+        encoding: of a text.
+        progress: show a bar while a large text is read.
+        share: ``(i, n)`` gives the i-th, from 0, of n parts of consecutive rows, cut as by ``numpy.array_split``; it
+            may be empty. Of ``.npy`` and ``.parquet`` only that part is read; texts and ``.npz`` are read completely,
+            because all rows of a column decide its type.
+
+    Returns:
+        The frame. ``frame.attrs["header"]`` is False for a file without column names; they are c0, c1, ... then.
+        `row_number` gives the row of the file for a position in the frame.
+
+    >>> import pathlib, tempfile
+    >>> from tightgp.app.tables import read_table
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "flats.csv")
+    >>> _ = path.write_text("area,district\\n52.5,Old Town\\n81.0,Harbour\\n")
+    >>> read_table(path)
+       area  district
+    0  52.5  Old Town
+    1  81.0   Harbour
+    """
+    path = Path(path)
+    share_of(0, share)
+    suffix, compression = format_of(path)
+    if path.is_dir():
+        raise TableError(path, "is a folder; name a file in it")
+    if suffix not in (*TEXT, *READERS) or (compression and suffix not in TEXT):
+        raise TableError(
+            path,
+            f"cannot tell the format from the suffix {''.join(path.suffixes[-2:])!r}; use .csv, .tsv or .txt "
+            "(also with .gz, .bz2, .xz or .zst), .parquet, .npy or .npz",
+        )
+    try:
+        if suffix in TEXT:
+            data = _decompress(path, path.read_bytes(), compression)
+            frame = read_text(path, data, delimiter, encoding, share, progress)
+        else:
+            frame = READERS[suffix](path, share)
+    except OSError as error:
+        raise TableFileError(path, f"cannot be read: {reason(error)}") from None
+    except MemoryError:
+        raise TableError(path, "does not fit in memory; use fewer rows or columns") from None
+    if not len(frame.columns):
+        raise TableError(path, "has no columns")
+    if not len(frame) and share == (0, 1):
+        raise TableError(path, NO_ROWS)
+    return frame
+
+
+def format_of(path: Path) -> tuple[str, str]:
+    """The suffix that gives the format, and that of the compression or the empty text."""
+    *_, before, last = ["", "", *(suffix.lower() for suffix in path.suffixes)]
+    return (before, last) if last in DECOMPRESS else (last, "")
+
+
+def _decompress(path: Path, data: bytes, compression: str) -> bytes:
+    try:
+        return DECOMPRESS[compression](data) if compression else data
+    except MemoryError:
+        raise
+    # It is not documented what a decoder raises for broken data; all of it means the same to the user.
+    except Exception as error:
+        raise TableError(path, f"is not a complete {path.suffix} file, perhaps cut off: {reason(error)}") from None

@@ -1,0 +1,108 @@
+"""Writing: CSV, plain or compressed, or Parquet. The file is complete, or not there at all."""
+
+import contextlib
+import lzma
+import re
+from pathlib import Path
+
+from tightgp.app.tables.errors import TableError, TableFileError, quoted, reason
+from tightgp.app.tables.reading import TEXT, format_of
+from tightgp.io.files import atomic_write
+
+#: Column names that a reader would misread unless they are quoted.
+_QUOTED_NAME = re.compile(r'.*[",;|\t\r\n].*|\s*[-+.,\d].*|\s.*|.*\s|', re.DOTALL)
+_UNITS_A_DAY = {"s": 86_400.0, "ms": 86_400e3, "us": 86_400e6, "ns": 86_400e9}
+_ARROW_COMPRESSION = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", "": None}
+
+
+def check_writable(path) -> None:
+    """Refuse a path that `write_table` could not write: a folder, or an unknown suffix."""
+    path = Path(path)
+    suffix, compression = format_of(path)
+    if path.is_dir():
+        raise TableError(path, "is a folder; name a file in it")
+    if suffix not in (*TEXT, ".parquet") or (compression and suffix == ".parquet"):
+        raise TableError(path, "cannot be written; use the suffix .csv, .tsv or .txt (also with .gz, ...), or .parquet")
+
+
+def write_table(frame, path) -> None:
+    """Write a pandas DataFrame, without its index, in the format of the suffix: CSV (.tsv and .txt with tabs), Parquet.
+
+    Numbers are written so that they read back exactly. In text, durations are days, and texts that look like
+    numbers, dates or missing cells read back as these.
+    """
+    check_writable(path)
+    path = Path(path)
+    suffix, compression = format_of(path)
+    table = _to_arrow(frame, path)
+    try:
+        # A failed pq.write_table removes the path that it was given, whatever it is; a stream it leaves alone.
+        with atomic_write(path) as temporary, _open(temporary, compression) as file:
+            if suffix == ".parquet":
+                import pyarrow.parquet as pq
+
+                pq.write_table(table, file)
+            else:
+                _write_text(table, file, "," if suffix == ".csv" else "\t")
+    except OSError as error:
+        raise TableFileError(path, f"cannot be written: {reason(error)}") from None
+    # Arrow raises these for what a format cannot hold.
+    except (ValueError, NotImplementedError) as error:
+        raise TableError(path, f"cannot be written: {reason(error)}") from None
+
+
+def _to_arrow(frame, path: Path):
+    import pyarrow as pa
+
+    columns = {}
+    for i, name in enumerate(map(str, frame.columns)):
+        if name in columns:
+            raise TableError(path, f"two columns are called {quoted(name)}; rename one before the table is written")
+        try:
+            columns[name] = pa.Array.from_pandas(frame.iloc[:, i])
+            if pa.types.is_nested(columns[name].type):
+                raise TypeError("its cells are lists or records")
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+            raise TableError(path, f"column {quoted(name)} cannot be written: {reason(error)}") from None
+    return pa.table(columns)
+
+
+def _open(temporary: Path, compression: str):
+    """A stream to a temporary file, whose name has no suffix to tell the compression by."""
+    import pyarrow as pa
+
+    if compression == ".xz":
+        return lzma.open(temporary, "wb")
+    return pa.output_stream(str(temporary), compression=_ARROW_COMPRESSION[compression])
+
+
+def _write_text(table, file, delimiter: str) -> None:
+    import pyarrow as pa
+    import pyarrow.csv as csv
+
+    names = [_quote(name) if _QUOTED_NAME.fullmatch(name) else name for name in table.column_names]
+    file.write((delimiter.join(names) + "\n").encode("utf-8"))
+    table = pa.table([_as_text(column, table.num_columns) for column in table.columns], table.column_names)
+    csv.write_csv(table, file, csv.WriteOptions(include_header=False, delimiter=delimiter))
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _as_text(column, num_columns: int):
+    """A column as text can hold it: dates without needless fractions, durations in days, no blank lines."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+    if pa.types.is_duration(kind):
+        column = pc.divide(column.cast(pa.int64()).cast(pa.float64(), safe=False), _UNITS_A_DAY[kind.unit])
+    elif pa.types.is_timestamp(kind):
+        with contextlib.suppress(pa.ArrowInvalid):
+            column = column.cast(pa.timestamp("s", kind.tz))
+    if num_columns == 1 and column.null_count:
+        column = pc.fill_null(column.cast(pa.string()), "NA")  # an empty cell alone in its row would be a blank line
+    return column

@@ -1,0 +1,99 @@
+"""The averages that a bound needs of uncertain inputs, in closed form or by quadrature (maths 7.1–7.3).
+
+What belongs to pairs of inducing inputs is kept packed: each pair once, row by row of the lower triangle.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from tightgp.bounds.psi import closed
+from tightgp.bounds.psi.terms import terms
+from tightgp.data.input_variance import InputVariance
+from tightgp.kernels import Kernel
+from tightgp.numerics import linalg, stacks
+
+#: Gauss–Hermite nodes in each uncertain column, by their number.
+_NODES = {1: 32, 2: 16, 3: 10}
+
+
+class Moments(NamedTuple):
+    """``⟨k(x, x)⟩``, ``⟨k(x, z)⟩``, and the covariance of ``k(x, z)`` and ``k(x, z')`` for each pair of them."""
+
+    prior: Float[Array, " n"]
+    first: Float[Array, "n m"]
+    covariance: Float[Array, "n k"]
+
+    def residuals(
+        self, A: Float[Array, "n m"], inverse: Float[Array, " k"]
+    ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+        """What the inducing points leave of the prior's variance, from the whitened first moments ``A`` and the packed
+        inverse of ``Kuu``, and where that was negative by rounding."""
+        left = self.prior - jnp.sum(A * A, axis=1) - self.covariance @ inverse
+        return jnp.maximum(left, 0.0), (left < 0).astype(left.dtype)
+
+
+@linalg.full_precision
+def moments(kernel: Kernel, Z: Float[Array, "m d"], X: Float[Array, "n d"], uncertain: InputVariance) -> Moments:
+    """The averages over inputs ``N(X, uncertain)``, row by row."""
+    known = terms(kernel, X.shape[1])
+    if known is not None:
+        S = jnp.asarray(uncertain.full(X.shape[1]))
+        return Moments(closed.prior(known, X, S), closed.first(known, Z, X, S), closed.covariance(known, Z, X, S))
+    z, weights = (jnp.asarray(a, X.dtype) for a in grid(len(uncertain.columns)))
+    at = uncertain.nodes(X, z)
+    flat = at.reshape(-1, X.shape[1])
+    prior = kernel.diagonal(flat).reshape(at.shape[:2]) @ weights
+    K = kernel(flat, Z).reshape(*at.shape[:2], -1)
+    first = jnp.einsum("nkm,k->nm", K, weights)
+    centred = (K - first[:, None, :]) * jnp.sqrt(weights)[:, None]
+    pairs = np.tril_indices(Z.shape[0])
+    return Moments(prior, first, stacks.grams(jnp.swapaxes(centred, 1, 2))[:, pairs[0], pairs[1]])
+
+
+def grid(columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes (k, columns) and weights of a Gauss–Hermite grid for standard normal variables."""
+    z, w = np.polynomial.hermite_e.hermegauss(_NODES[columns])
+    nodes = np.stack(np.meshgrid(*[z] * columns, indexing="ij"), axis=-1).reshape(-1, columns)
+    weights = np.prod(np.stack(np.meshgrid(*[w / w.sum()] * columns, indexing="ij"), axis=-1), axis=-1)
+    return nodes, weights.reshape(-1)
+
+
+def has_grid(columns: int) -> bool:
+    """Whether quadrature over so many columns is feasible."""
+    return columns <= max(_NODES)
+
+
+def check(kernel: Kernel, num_inputs: int, columns: int) -> None:
+    """Refuse a kernel whose averages over so many uncertain columns are out of reach."""
+    if not has_grid(columns) and terms(kernel, num_inputs) is None:
+        raise ValueError(
+            f"kernel has no averages in closed form over {columns} uncertain input columns, and quadrature is for at "
+            f"most {max(_NODES)}; use squared exponential, linear and constant kernels, their sums, and products of "
+            "squared exponentials, or fewer uncertain columns"
+        )
+
+
+def numbers_per_row(kernel: Kernel, m: int, num_inputs: int, uncertain: InputVariance) -> int:
+    """How many numbers are made for each row and ``m`` inducing inputs."""
+    if terms(kernel, num_inputs) is not None:
+        return 2 * packed_size(m)
+    return 2 * max(packed_size(m), _NODES[len(uncertain.columns)] ** len(uncertain.columns) * m)
+
+
+def packed_size(m: int) -> int:
+    """How many pairs there are of ``m``."""
+    return m * (m + 1) // 2
+
+
+def pack(C: Float[Array, "*k m m"]) -> Float[Array, "*k p"]:
+    """Symmetric matrices so packed that a product with packed moments is the trace of the matrices' product."""
+    i, j = np.tril_indices(C.shape[-1])
+    return C[..., i, j] * jnp.asarray(np.where(i == j, 1.0, 2.0), C.dtype)
+
+
+def unpack(p: Float[Array, " p"], m: int) -> Float[Array, "m m"]:
+    """The symmetric matrix of packed entries."""
+    return linalg.mirror(jnp.zeros((m, m), p.dtype).at[np.tril_indices(m)].set(p))

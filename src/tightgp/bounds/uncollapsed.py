@@ -1,0 +1,146 @@
+"""The uncollapsed bounds: q(u) is explicit, the data enter as a weighted sum over rows (maths §4–5)."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from tightgp.bounds import psi
+from tightgp.bounds.latents import Averages, Latents, mix
+from tightgp.bounds.psi.nodes import expanded
+from tightgp.bounds.structures import Structure
+from tightgp.data.placement import PlacedRows
+from tightgp.data.rows import Rows
+from tightgp.likelihoods.base import Likelihood
+from tightgp.means import Mean
+from tightgp.numerics import chunks, linalg
+from tightgp.numerics.device import per_backend
+
+#: Rows are taken at once as long as their whitened rows stay under this size.
+_CHUNK_BYTES = {"cpu": 128 << 20, "gpu": 1 << 30}
+
+
+class Functions(NamedTuple):
+    """What lies between inputs and targets: latents, mixing, mean, likelihood, and the scales v.
+
+    ``v`` (L,) are the trained scales of the conditional's covariance (maths 5.1); None where the structure has its
+    optimum in closed form (4.1).
+    """
+
+    latents: tuple[Latents, ...]
+    mixing: Float[Array, "p l"] | None
+    mean: Mean
+    likelihood: Likelihood
+    v: Float[Array, " l"] | None
+
+
+class DataTerm(NamedTuple):
+    """What rows add to the bound, how many rows say something of each latent function (the others need no conditional
+    there, maths 5.2), and how many residual variances were negative by rounding."""
+
+    value: Float[Array, ""]
+    seen: Float[Array, "..."]
+    clamped: Float[Array, ""]
+
+
+@linalg.full_precision
+def bound(
+    functions: Functions, rows: PlacedRows, structure: Structure, key: jax.Array
+) -> tuple[Float[Array, ""], dict]:
+    """The bound in total nats (maths 4.1, 5.1), or its estimate from a minibatch, and its parts."""
+    divergence = sum(group.divergence() for group in functions.latents)
+    data = rows_term(functions, rows, structure, key)
+    return data.value - divergence, {"divergence": divergence, "clamped": data.clamped}
+
+
+@linalg.full_precision
+def rows_term(functions: Functions, rows: PlacedRows, structure: Structure, key: jax.Array) -> DataTerm:
+    """What the rows add to the bound: everything but the divergence of q(u)."""
+    likelihood = functions.likelihood
+    key, inputs_key = jax.random.split(key)
+    if rows.like.input_variance is not None and not likelihood.quadratic:
+        rows = rows.changed(lambda rows: expanded(rows, inputs_key))
+    structure = structure.for_rows(rows.num_rows)
+    size = structure.partition.size
+    most = max(
+        per_backend(_CHUNK_BYTES) // (_row_numbers(functions, rows.like, size) * rows.like.X.dtype.itemsize), size
+    )
+    plan = chunks.plan(rows.num_rows, most, size)
+    data = rows.fold(partial(_chunk_term, structure), functions, key, chunks=plan)
+    data = data._replace(clamped=jax.lax.stop_gradient(data.clamped))
+    if functions.v is None:
+        return data
+    v = functions.v
+    return data._replace(value=data.value - 0.5 * jnp.sum(data.seen * (v - jnp.log(v) - 1)))
+
+
+def _row_numbers(functions: Functions, like: Rows, size: int) -> int:
+    """How many numbers are made for each row."""
+    numbers = max(*(len(group.Z) for group in functions.latents), size, functions.likelihood.numbers_per_row)
+    if like.input_variance is None:
+        return numbers
+    columns = like.X.shape[1]
+    pairs = (psi.numbers_per_row(g.kernel, len(g.Z), columns, like.input_variance) for g in functions.latents)
+    return max(numbers, 4 * max(pairs))  # and what the derivative makes of them
+
+
+def _chunk_term(structure: Structure, chunk: Rows, number, functions: Functions, key) -> DataTerm:
+    return data_term(functions, chunk, structure, jax.random.fold_in(key, number))
+
+
+@linalg.full_precision
+def data_term(functions: Functions, rows: Rows, structure: Structure, key: jax.Array) -> DataTerm:
+    """``Σ_i weight_i (E[log p(y_i|f_i)] − ½φ_i)``: expected log densities less the penalties of the structure.
+
+    Without v the likelihood is quadratic: the expectation is then over q(u) alone, and the conditional's spread is in
+    the penalty, with ``r = d·c`` and c the precision with which a row sees a latent (maths 4.1, 4.3).
+    """
+    likelihood = functions.likelihood
+    likelihood = likelihood if rows.noise_variance is None else likelihood.with_known(rows.noise_variance)
+    observed = ~jnp.isnan(rows.y)
+    y = jnp.where(observed, rows.y, likelihood.filler)
+    groups = [_at_rows(group, rows, structure) for group in functions.latents]
+    mean = jnp.concatenate([one.mean for one in groups], axis=1)
+    spread = jnp.concatenate([one.spread for one in groups], axis=1)
+    if functions.v is not None:
+        left = [jnp.broadcast_to(one.left[:, None], one.mean.shape) for one in groups]
+        spread = spread + functions.v * jnp.concatenate(left, axis=1)
+    f_mean, f_var = mix(functions.mixing, mean, spread)
+    expected = likelihood.expected_log_density(functions.mean(rows.X) + f_mean, f_var, y, key)
+    value = jnp.sum(jnp.where(observed, expected, 0.0) * rows.weight[:, None])
+    if functions.v is None:
+        precision = jnp.where(observed, jnp.broadcast_to(1 / likelihood.variance, y.shape), 0.0)
+        precision = precision if functions.mixing is None else precision @ (functions.mixing**2)
+        value = value - 0.5 * _penalty(groups, precision, rows.weight, structure)
+    if functions.mixing is not None:
+        observed = jnp.any(observed, axis=1, keepdims=True)
+    seen = jnp.sum(jnp.where(observed, rows.weight[:, None], 0.0), axis=0)
+    return DataTerm(value, seen, sum((one.clamped for one in groups), jnp.zeros((), rows.X.dtype)))
+
+
+def _at_rows(group: Latents, rows: Rows, structure: Structure) -> Averages:
+    if rows.input_variance is not None:
+        return group.averaged(rows.X, rows.input_variance)
+    A = group.rows(rows.X)
+    R, clamped = structure.residuals(A, structure.prior(group.kernel, rows.X))
+    return Averages(group.mean(A), jnp.broadcast_to(group.spread(A), (len(A), group.num_functions)), R, clamped)
+
+
+def _penalty(groups: list[Averages], precision, weight, structure: Structure):
+    """``Σ weight·φ`` over rows or blocks and latents; a row of weight zero is not there."""
+    real = weight > 0
+    share = jnp.sum(weight) / jnp.maximum(jnp.sum(real), 1)  # a chunk may be all padding
+    total, column = jnp.zeros((), weight.dtype), 0
+    for one in groups:
+
+        def of_latent(c, R=one.left):
+            seen = real & (c > 0)  # the root of zero has no derivative
+            scale = jnp.where(seen, jnp.sqrt(jnp.where(seen, c, 1.0)), 0.0)
+            return jnp.sum(structure.penalties(structure.scaled(R, scale)))
+
+        count = one.mean.shape[1]
+        total = total + jnp.sum(jax.vmap(of_latent, in_axes=1)(precision[:, column : column + count]))
+        column += count
+    return share * total

@@ -1,0 +1,228 @@
+"""What an estimator predicts: the distribution of a new target at each row, computed once and asked many things."""
+
+import abc
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from tightgp import checks
+from tightgp.estimators.settings import seed_of
+from tightgp.likelihoods import Bernoulli, Likelihood
+from tightgp.numerics.chunks import pad_rows, rounded_up
+
+#: Probabilities of several classes are means over so many times the likelihood's own hundred draws.
+_REPEATS = 20
+#: Rows whose probabilities are computed at a time.
+_PART = 1024
+
+
+def on_padded_rows(method: Callable, *arrays: np.ndarray) -> Any:
+    """A function's answer about each row, as NumPy arrays.
+
+    Rows are padded to one of few numbers, because JAX compiles a program for each.
+    """
+    n = len(arrays[0])
+    answer = method(*(pad_rows(a, rounded_up(n)) for a in arrays))
+    return tuple(np.asarray(a)[:n] for a in answer) if isinstance(answer, tuple) else np.asarray(answer)[:n]
+
+
+class Prediction(abc.ABC):
+    """The distribution of a new number at each of n rows, for one target (n,) or P of them (n, P)."""
+
+    mean: np.ndarray
+    sd: np.ndarray
+
+    @abc.abstractmethod
+    def quantile(self, q) -> np.ndarray:
+        """Quantiles: of the shape of `mean` for a number ``q``, with a last axis for a list."""
+
+    @abc.abstractmethod
+    def cdf(self, y) -> np.ndarray:
+        """Probability that a target is at most ``y``, one number or an array like `mean`."""
+
+    @abc.abstractmethod
+    def log_density(self, y) -> np.ndarray:
+        """Log density (or probability) of targets ``y``, in their shape."""
+
+    @abc.abstractmethod
+    def sample(self, n_samples: int = 1, random_state=0) -> np.ndarray:
+        """Joint draws of the targets of all rows: the shape of `mean`, with a last axis."""
+
+    @abc.abstractmethod
+    def take(self, rows) -> "Prediction":
+        """The prediction of some of the rows."""
+
+    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of central intervals that hold a target with probability ``level``."""
+        if not 0 < checks.number("level", level) < 1:
+            raise ValueError(f"level must lie between 0 and 1, such as 0.95; got {level!r}")
+        ends = self.quantile([(1 - level) / 2, (1 + level) / 2])
+        return ends[..., 0], ends[..., 1]
+
+
+class GaussianPrediction(Prediction):
+    """Normal distributions, in the targets' own units.
+
+    ``draw(key, n_samples)`` gives joint draws (n_samples, n) or (n_samples, n, P).
+    """
+
+    def __init__(self, mean: np.ndarray, sd: np.ndarray, draw: Callable):
+        self.mean, self.sd, self._draw = mean, sd, draw
+
+    def take(self, rows) -> "GaussianPrediction":
+        return GaussianPrediction(self.mean[rows], self.sd[rows], lambda *how: self._draw(*how)[:, rows])
+
+    def quantile(self, q) -> np.ndarray:
+        levels, one = _levels(q)
+        answer = self.mean[..., None] + self.sd[..., None] * ndtri(levels)
+        return answer[..., 0] if one else answer
+
+    def cdf(self, y) -> np.ndarray:
+        return ndtr((_targets_like(y, self.mean.shape) - self.mean) / self.sd)
+
+    def log_density(self, y) -> np.ndarray:
+        z = (_targets_like(y, self.mean.shape) - self.mean) / self.sd
+        return -0.5 * (np.log(2 * np.pi) + z * z) - np.log(self.sd)
+
+    def sample(self, n_samples: int = 1, random_state=0) -> np.ndarray:
+        checks.count("n_samples", n_samples)
+        return np.moveaxis(self._draw(jax.random.key(seed_of(random_state)), n_samples), 0, -1)
+
+
+class CountPrediction(Prediction):
+    """Counts whose log rate is Gaussian at each row, with mean and variance (n, 1).
+
+    ``draw(key, n_samples)`` gives joint draws (n_samples, n).
+    """
+
+    def __init__(self, likelihood: Likelihood, mean: np.ndarray, var: np.ndarray, draw: Callable):
+        self._likelihood: Any = likelihood
+        self._f, self._draw = (mean, var), draw
+
+    def take(self, rows) -> "CountPrediction":
+        mean, var = self._f
+        return CountPrediction(self._likelihood, mean[rows], var[rows], lambda *how: self._draw(*how)[:, rows])
+
+    @cached_property
+    def _moments(self) -> tuple[np.ndarray, np.ndarray]:
+        mean, var = on_padded_rows(lambda *f: _call(self._likelihood, "predict", *f), *self._f)
+        return mean[:, 0], np.sqrt(var[:, 0])
+
+    @property
+    def mean(self) -> np.ndarray:  # type: ignore[override]
+        return self._moments[0]
+
+    @property
+    def sd(self) -> np.ndarray:  # type: ignore[override]
+        return self._moments[1]
+
+    def quantile(self, q) -> np.ndarray:
+        """The smallest counts that reach their level."""
+        levels, one = _levels(q)
+        columns = [self._likelihood.predictive_quantile(*self._f, level) for level in levels]
+        return columns[0][:, 0] if one else np.concatenate(columns, axis=1)
+
+    def cdf(self, y) -> np.ndarray:
+        y = _targets_like(y, (len(self._f[0]),))
+        return self._likelihood.predictive_cdf(*self._f, y[:, None])[:, 0]
+
+    def log_density(self, y) -> np.ndarray:
+        y = _targets_like(y, (len(self._f[0]),))[:, None]
+        self._likelihood.check_targets(y)
+        return on_padded_rows(lambda *f: _call(self._likelihood, "predictive_log_density", *f), *self._f, y)[:, 0]
+
+    def sample(self, n_samples: int = 1, random_state=0) -> np.ndarray:
+        checks.count("n_samples", n_samples)
+        return self._draw(jax.random.key(seed_of(random_state)), n_samples).T
+
+
+class ClassPrediction:
+    """The probability of each class at each of n rows.
+
+    Attributes:
+        classes: the labels (C,).
+        log_probability: (n, C), in the order of ``classes``.
+    """
+
+    def __init__(self, classes: np.ndarray, log_probability: np.ndarray):
+        self.classes, self.log_probability = classes, log_probability
+
+    @property
+    def probability(self) -> np.ndarray:
+        """The probability of each class (n, C)."""
+        return np.exp(self.log_probability)
+
+    @property
+    def mode(self) -> np.ndarray:
+        """The most probable class of each row (n,)."""
+        return self.classes[np.argmax(self.log_probability, axis=1)]
+
+    def log_density(self, y) -> np.ndarray:
+        """The log probability of each row's own label in ``y`` (n,)."""
+        labels = np.asarray(y)
+        if labels.shape != (len(self.log_probability),):
+            raise ValueError(
+                f"y must have shape ({len(self.log_probability)},), a label for each row of X; got {labels.shape}"
+            )
+        places = {label: i for i, label in enumerate(self.classes.tolist())}
+        chosen = [places.get(label, -1) for label in labels.tolist()]
+        if -1 in chosen:
+            row = chosen.index(-1)
+            raise ValueError(f"y has {labels[row]} in row {row}, which is not one of classes_: {self.classes.tolist()}")
+        return self.log_probability[np.arange(len(labels)), chosen]
+
+    def sample(self, n_samples: int = 1, random_state=0) -> np.ndarray:
+        """Draws of labels (n, n_samples), each row by itself."""
+        checks.count("n_samples", n_samples)
+        rng = np.random.default_rng(seed_of(random_state))
+        noise = rng.gumbel(size=(len(self.log_probability), n_samples, len(self.classes)))
+        return self.classes[np.argmax(self.log_probability[:, None] + noise, axis=2)]
+
+    @classmethod
+    def of(cls, classes: np.ndarray, likelihood: Likelihood, mean: np.ndarray, var: np.ndarray) -> "ClassPrediction":
+        """From means and variances (n, L) of the latent functions."""
+        return cls(classes, on_padded_rows(lambda *f: _log_probabilities(likelihood, *f), mean, var))
+
+
+@eqx.filter_jit
+def _call(likelihood: Likelihood, method: str, *arrays):
+    return getattr(likelihood, method)(*arrays)
+
+
+@eqx.filter_jit
+def _log_probabilities(likelihood: Likelihood, mean, var):
+    """Log probabilities (n, C) under Gaussian functions; a row's depend on that row alone."""
+    if isinstance(likelihood, Bernoulli):
+        return jnp.concatenate([likelihood.predictive_log_density(mean, var, c + 0 * mean) for c in (0.0, 1.0)], axis=1)
+    keys = jax.random.split(jax.random.key(0), _REPEATS)
+
+    def of_row(row):
+        m, v = row
+        draws = jax.lax.map(lambda key: likelihood.predict(m[None], v[None], key)[0][0], keys)
+        return jnp.log(jnp.mean(draws, axis=0))
+
+    return jax.lax.map(of_row, (mean, var), batch_size=_PART)
+
+
+def _levels(q) -> tuple[list[float], bool]:
+    """Levels of quantiles as a list, and whether one number was given."""
+    values = np.asarray(checks.floats("q", q), float)
+    if values.ndim > 1 or not values.size or not np.all((values > 0) & (values < 1)):
+        raise ValueError(f"q must be a number between 0 and 1, or a list of them; got {q!r}")
+    return values.reshape(-1).tolist(), values.ndim == 0
+
+
+def _targets_like(y, shape: tuple[int, ...]) -> np.ndarray:
+    """Targets at the rows of X: of the predictions' shape, or one number for all."""
+    values = np.asarray(checks.floats("y", y), float)
+    if values.shape not in ((), shape):
+        raise ValueError(f"y must have shape {shape}, like the predictions at X; got {values.shape}")
+    if np.any(np.isnan(values)):
+        raise ValueError("y has NaN; give a number for each row of X")
+    return np.broadcast_to(values, shape)

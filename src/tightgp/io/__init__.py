@@ -1,0 +1,1 @@
+"""Model files and checkpoints: safetensors files that cannot run code."""

@@ -1,0 +1,37 @@
+"""Atomic writes: a file appears under its name only when it is complete."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Give a temporary path to write to. On success it replaces ``path``; on failure it is removed.
+
+    The new file keeps the permissions of the old one, and a symbolic link keeps pointing to its target.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from pathlib import Path
+    >>> with TemporaryDirectory() as folder:
+    ...     with atomic_write(Path(folder, "a.txt")) as temporary:
+    ...         length = temporary.write_text("complete")
+    ...     Path(folder, "a.txt").read_text()
+    'complete'
+    """
+    path = Path(os.path.realpath(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    temporary.touch(exist_ok=False)
+    try:
+        if path.exists():
+            shutil.copymode(path, temporary)
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())  # without it a crash of the machine could leave an empty file
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Numerical building blocks: factorisations, triangular products, work in chunks, device settings."""

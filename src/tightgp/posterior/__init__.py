@@ -1,0 +1,6 @@
+"""Posteriors: what a trained model predicts."""
+
+from tightgp.posterior.deep import DeepPosterior
+from tightgp.posterior.posterior import Posterior
+
+__all__ = ["DeepPosterior", "Posterior"]

@@ -1,0 +1,226 @@
+"""Prediction from the inducing points *and* each test point's nearest training rows (maths 8.4).
+
+Given u, a test value depends on the training targets too, on those near it most. The nearest K are conditioned on,
+exactly; the rest of the data speaks through q(u).
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from tightgp.bounds.latents import Latents
+from tightgp.data.neighbours import NeighbourSearch
+from tightgp.numerics import linalg, stacks
+from tightgp.numerics.chunks import map_rows, pad_rows, rounded_up
+from tightgp.numerics.device import per_backend
+from tightgp.posterior.marginals import Joint, PosteriorFunctions
+from tightgp.posterior.training_rows import TrainingRows
+
+#: Whitened training rows that are kept at a time, in bytes.
+_KEPT_BYTES = {"cpu": 1 << 29, "gpu": 4 << 30}
+#: Test points that are searched at a time, and the most neighbours that these may have in all.
+_SEARCHED, _FOUND = 8192, 1 << 22
+#: Joint predictions condition all test points on all of their neighbours, with a factor of that size.
+MAX_JOINT = 5000
+
+
+class Nearby(NamedTuple):
+    """Training rows as the conditional takes them.
+
+    Whitened rows, inputs, one over the noise's standard deviation (zero where a target is missing; one column where it
+    is the same for all functions), and targets less the mean function.
+    """
+
+    A: Float[Array, "*u m"]
+    X: Float[Array, "*u d"]
+    scale: Float[Array, "*u c"]
+    y: Float[Array, "*u l"]
+
+
+class _Group:
+    """Functions with one kernel, their training data on the host, and the search tree over it."""
+
+    def __init__(self, latents: Latents, X: np.ndarray, scale: np.ndarray, y: np.ndarray):
+        self.latents, self.X, self.scale, self.y = latents, X, scale, y
+        self.search = NeighbourSearch.of(X, np.asarray(latents.kernel.length_scales(X.shape[1])))
+        self._everything: Nearby | None = None
+
+    def nearby(self, which: np.ndarray) -> Nearby:
+        """These training rows, padded to one of few numbers of rows."""
+        which = pad_rows(which, rounded_up(len(which)))
+        X, scale, y = (jnp.asarray(a[which]) for a in (self.X, self.scale, self.y))
+        return Nearby(_whitened(self.latents, X), X, scale, y)
+
+    def everything(self, num_test: int, count: int) -> Nearby | None:
+        """All training rows, kept from then on; None where they are too many, or more than a call would use."""
+        rows = len(self.X)
+        if self._everything is None and rows <= min(self.room(count), num_test * count):
+            self._everything = self.nearby(np.arange(rows))
+        return self._everything
+
+    def room(self, count: int) -> int:
+        """How many whitened rows may be kept."""
+        row_bytes = len(self.latents.Z) * self.X.dtype.itemsize
+        return max(per_backend(_KEPT_BYTES) // row_bytes, count)
+
+
+def marginals(functions: PosteriorFunctions, training: TrainingRows, noise, X: Float[Array, "n d"], count: int):
+    """Means and variances (n, P) at ``X``, each row given its ``count`` nearest training rows.
+
+    ``noise`` is the noise variance, one number or (P,). Memory does not grow with the number of test points, beyond the
+    answer.
+    """
+    groups = _groups(functions, training, noise)
+    columns = [_group_marginals(group, np.asarray(X), count) for group in groups]
+    mean, var = (np.concatenate(parts, axis=1) for parts in zip(*columns, strict=True))
+    return functions.mean(X) + mean, jnp.asarray(var)
+
+
+def joints(functions: PosteriorFunctions, training: TrainingRows, noise, X, count: int) -> list[Joint]:
+    """The joint distribution of each group of functions, given all neighbours of all of ``X``."""
+    found = []
+    for group in _groups(functions, training, noise):
+        near = np.unique(group.search.nearest(np.asarray(X), count))
+        if len(near) > MAX_JOINT:
+            raise ValueError(
+                f"the rows of X have {len(near)} different neighbours, all of which a joint prediction conditions on; "
+                f"at most {MAX_JOINT} are feasible: ask about fewer rows or fewer neighbours at a time"
+            )
+        found.append(_joint(group.latents, group.nearby(near), jnp.asarray(len(near)), X))
+    return found
+
+
+def feasible(functions: PosteriorFunctions, training: TrainingRows, noise, X: np.ndarray, count: int) -> int:
+    """``count``, halved until a joint prediction at ``X`` is feasible; it may come to zero."""
+    for group in _groups(functions, training, noise):
+        near = group.search.nearest(X, count)
+        while count and len(np.unique(near[:, :count])) > MAX_JOINT:
+            count //= 2
+    return count
+
+
+def _groups(functions: PosteriorFunctions, training: TrainingRows, noise) -> list[_Group]:
+    """The groups of functions with their training data, prepared at the first prediction."""
+    made_of = functions.latents, functions.mean, np.asarray(noise).tolist()
+    kept = training.prepared.get("neighbours")
+    if (
+        kept is None
+        or any(a is not b for a, b in zip(kept[0][:2], made_of[:2], strict=True))
+        or kept[0][2] != made_of[2]
+    ):
+        kept = made_of, _made_groups(functions, training, noise)
+        training.prepared["neighbours"] = kept
+    return kept[1]
+
+
+def _made_groups(functions: PosteriorFunctions, training: TrainingRows, noise) -> list[_Group]:
+    rows: Any = training.rows.map(np.asarray)
+    noise = np.atleast_1d(np.asarray(noise))[None, :]
+    noise = noise if rows.noise_variance is None else noise + rows.noise_variance[:, None]
+    observed = ~np.isnan(rows.y)
+    y = np.where(observed, rows.y - np.asarray(functions.mean(jnp.asarray(rows.X))), 0.0)
+    groups, start = [], 0
+    for latents in functions.latents:
+        own = slice(start, start + latents.num_functions)
+        variance = noise[:, own] if noise.shape[1] > 1 else noise
+        scale = (1 / np.sqrt(variance + _rounding(latents, rows.X)[:, None])).astype(rows.X.dtype)
+        scale = scale if np.all(observed[:, own]) else scale * observed[:, own]
+        groups.append(_Group(latents, rows.X, scale, y[:, own]))
+        start = own.stop
+    return groups
+
+
+def _rounding(latents: Latents, X: np.ndarray) -> np.ndarray:
+    """The error of what the inducing points leave of the prior's variance, which noise must cover.
+
+    Whitened rows are divided by a factor that contains its jitter. In float64 the error is next to nothing; in float32
+    predictions from neighbours with less noise would be made of rounding.
+    """
+    error = 2 * np.finfo(X.dtype).eps / np.sqrt(linalg.default_jitter(X.dtype))
+    return error * np.asarray(latents.kernel.diagonal(jnp.asarray(X)))
+
+
+def _group_marginals(group: _Group, X: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    count = min(count, len(group.X))
+    everything = group.everything(len(X), count)
+    step = len(X) if everything is not None else group.room(count) // count
+    step = max(1, min(_SEARCHED, _FOUND // count, step))
+    answers = []
+    for start in range(0, len(X), step):
+        part = X[start : start + step]
+        index, near = group.search.nearest(part, count), everything
+        if near is None:
+            used, index = np.unique(index, return_inverse=True)
+            near = group.nearby(used)
+        answers.append(_given(group.latents, near, jnp.asarray(index.reshape(len(part), count)), jnp.asarray(part)))
+    mean, var = (np.concatenate([np.asarray(a) for a in parts]) for parts in zip(*answers, strict=True))
+    return mean, var
+
+
+@eqx.filter_jit
+@linalg.full_precision
+def _whitened(latents: Latents, X: Float[Array, "n d"]) -> Float[Array, "n m"]:
+    return map_rows(latents.rows, len(latents.Z), X)
+
+
+@eqx.filter_jit
+def _given(latents: Latents, near: Nearby, index: Int[Array, "n k"], X: Float[Array, "n d"]):
+    count = index.shape[1]
+    width = count * (len(latents.Z) + 4 * count)
+    return map_rows(lambda i, x: _conditioned(latents, Nearby(*(a[i] for a in near)), x), width, index, X)
+
+
+@linalg.full_precision
+def _conditioned(latents: Latents, near: Nearby, X: Float[Array, "n d"]):
+    """Means and variances (n, l) at ``X``, each row given its own neighbours (n, k, ·)."""
+    A, a = near.A, latents.rows(X)
+    D = jax.vmap(latents.kernel)(near.X) - jnp.einsum("nkm,njm->nkj", A, A)
+    cross = jax.vmap(lambda b, x: latents.kernel(b, x[None])[:, 0])(near.X, X) - jnp.einsum("nkm,nm->nk", A, a)
+    left = jnp.maximum(latents.kernel.diagonal(X) - jnp.sum(a * a, axis=1), 0.0)
+
+    def with_noise(s: Float[Array, "n k"]):
+        W = stacks.noisy_roots(s[:, :, None] * D * s[:, None, :], True)
+        c = jnp.einsum("nij,nj->ni", W, s * cross)
+        h = s * jnp.einsum("nji,nj->ni", W, c)
+        rows = a - jnp.einsum("nk,nkm->nm", h, A)
+        mean = latents.mean(rows) + jnp.einsum("nk,nkl->nl", h, near.y)
+        var = jnp.maximum(left - jnp.sum(c * c, axis=1), 0.0)[:, None] + latents.spread(rows)
+        return mean, jnp.broadcast_to(var, mean.shape)
+
+    return _by_function(with_noise, near.scale)
+
+
+@eqx.filter_jit
+@linalg.full_precision
+def _joint(latents: Latents, near: Nearby, count: Int[Array, ""], X: Float[Array, "n d"]) -> Joint:
+    """Means (n, l) and covariances (l, n, n) at ``X``, given the first ``count`` of the training rows."""
+    A, a = near.A, latents.rows(X)
+    D = latents.kernel(near.X) - A @ A.T
+    cross = latents.kernel(near.X, X) - A @ a.T
+    left = latents.kernel(X) - a @ a.T
+    real = (jnp.arange(len(A)) < count)[:, None]
+
+    def with_noise(s: Float[Array, " u"]):
+        s = s[:, None]
+        W = stacks.noisy_roots((s * D * s.T)[None], True)[0]
+        c = W @ (s * cross)
+        h = s * (W.T @ c)
+        rows = a - h.T @ A
+        mean, spread = latents.mean(rows) + h.T @ near.y, latents.joint_spread(rows)
+        return mean, jnp.broadcast_to(left - c.T @ c + spread, (mean.shape[1], *left.shape))
+
+    return Joint(*_by_function(with_noise, near.scale * real, axis=0))
+
+
+def _by_function(answer, scale: Float[Array, "*u c"], axis: int = 1):
+    """``answer`` for the noise of all functions; or function by function, where each has a noise of its own."""
+    if scale.shape[-1] == 1:
+        return answer(scale[..., 0])
+    answers = [answer(scale[..., j]) for j in range(scale.shape[-1])]
+    mean = jnp.concatenate([m[:, j : j + 1] for j, (m, _) in enumerate(answers)], axis=1)
+    parts = [v[:, j : j + 1] if axis else v[j : j + 1] for j, (_, v) in enumerate(answers)]
+    return mean, jnp.concatenate(parts, axis=axis)

@@ -1,0 +1,50 @@
+"""The training rows that a posterior keeps, for predictions that go back to them."""
+
+import functools
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from tightgp.bounds import statistics
+from tightgp.bounds.latents import Latents
+from tightgp.bounds.statistics import Process
+from tightgp.bounds.structures import Structure
+from tightgp.data.rows import Rows
+
+
+class TrainingRows(eqx.Module):
+    """Training rows on the host, in the data's order.
+
+    A posterior at the optimal q(u) also keeps the process, the order in which blocks are consecutive (None where it is
+    the data's), and Σ r; beside an explicit q(u) these are None.
+    """
+
+    rows: Rows
+    structure: Structure = eqx.field(static=True)
+    process: Process | None = None
+    order: np.ndarray | None = None
+    residual: Float[Array, ""] | None = None
+
+    @functools.cached_property
+    def prepared(self) -> dict:
+        """What predictions have computed of these rows and keep; not part of files."""
+        return {}
+
+    @property
+    def in_order(self) -> Rows:
+        """The rows in the order of their blocks."""
+        return self.rows if self.order is None else self.rows.take(self.order)._replace(index=None)
+
+    def optimal_V(self, latents: Latents) -> Float[Array, "b s s"]:
+        """The diagonal blocks of the optimal V (maths 1.4), in the order of the blocks."""
+        assert self.process is not None
+        assert self.residual is not None
+        rows = self.in_order.map(jnp.asarray)
+        return statistics.optimal_V(self.process, rows, latents.whitener.inverse, self.structure, self.residual)
+
+    def optimal_v(self, latents: Latents) -> Float[Array, " n"]:
+        """The diagonal of the optimal V, in the data's order."""
+        v = jnp.diagonal(self.optimal_V(latents), axis1=1, axis2=2).reshape(-1)[: self.rows.num_rows]
+        return v if self.order is None else jnp.zeros_like(v).at[self.order].set(v)

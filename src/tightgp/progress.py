@@ -1,0 +1,52 @@
+"""The progress bar: of training, of reading tables, of predictions."""
+
+import sys
+from typing import Any, BinaryIO
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+
+class ProgressBar:
+    """A bar on standard error if that is a terminal or a notebook, and nothing elsewhere.
+
+    Args:
+        total: number of steps.
+        enabled: False shows nothing.
+        title: what is being done.
+        state: shown beside the bar until the first `update`.
+        in_bytes: whether a step is a byte, so that MB and GB are shown.
+
+    >>> from tightgp.progress import ProgressBar
+    >>> with ProgressBar(10, enabled=False, title="training") as bar:
+    ...     bar.update(3, "objective -41.2")
+    """
+
+    def __init__(self, total: int, enabled: bool, title: str, state: str = "", in_bytes: bool = False):
+        console = Console(file=sys.stderr)
+        self._bar = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            DownloadColumn() if in_bytes else MofNCompleteColumn(),
+            TextColumn("{task.fields[state]}", markup=False),
+            TimeElapsedColumn(),
+            console=console,
+            disable=not (enabled and (console.is_terminal or console.is_jupyter)),
+            transient=True,
+        )
+        self._task = self._bar.add_task(title, total=total, state=state)
+
+    def __enter__(self):
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_):
+        self._bar.stop()
+
+    def update(self, completed: float, state: str = "") -> None:
+        """Show how many steps are done."""
+        self._bar.update(self._task, completed=completed, state=state)
+
+    def wrap_file(self, file: Any) -> BinaryIO:
+        """A file that moves the bar as it is read."""
+        return self._bar.wrap_file(file, task_id=self._task)

@@ -1,0 +1,150 @@
+"""Training on all rows at once: L-BFGS, and first-order steps in compiled runs of many."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tightgp.training import lbfgs
+from tightgp.training.first_order import FirstOrder, State
+from tightgp.training.lbfgs import LBFGS, Report
+from tightgp.training.objective import Objective, Parts, Scalars, evaluate
+from tightgp.training.result import StopReason
+from tightgp.training.run import Job, Progress
+
+#: First-order steps of a compiled run, after which progress is shown and an interruption is heard.
+_RUN = 50
+#: Training has come to rest where no entry of the gradient is larger than this.
+_FLAT = 1e-6
+
+
+class LBFGSJob(Job):
+    """L-BFGS for at most ``steps`` iterations, or until the relative gain of one falls under ``tolerance``."""
+
+    optimiser = LBFGS()
+
+    def __init__(self, steps: int, tolerance: float):
+        self._steps, self._tolerance = steps, tolerance
+
+    @property
+    def length(self) -> int:
+        return self._steps
+
+    def begin(self, objective: Objective, progress: Progress) -> None:
+        start = objective.to_vector(objective.start)
+        progress.best = jnp.asarray(start)
+        progress.state = objective.placed(self.optimiser.init(progress.best))
+        progress.numbers = {"gain": np.inf, "steepest": np.inf, "failed": False}
+        self.program = objective.program(_lbfgs_step, self.optimiser)
+
+    def point(self, objective: Objective, best: Any) -> Any:
+        return objective.from_vector(best)
+
+    def ended(self, progress: Progress) -> bool:
+        numbers = progress.numbers
+        if progress.evaluations and not len(progress.trace):
+            progress.end(StopReason.NOT_FINITE, "the objective is not finite at the start")
+        elif numbers["steepest"] <= _FLAT:
+            progress.end(StopReason.FLAT, f"gradient is zero after {progress.steps} steps")
+        elif numbers["gain"] <= self._tolerance:
+            progress.end(StopReason.TOLERANCE, f"gain fell under the tolerance after {progress.steps} steps")
+        elif progress.steps >= self._steps:
+            progress.end(StopReason.STEP_LIMIT, f"stopped at the limit of {self._steps} steps")
+        elif numbers["failed"]:
+            message = f"line search failed after {progress.steps} steps: nothing better on its way"
+            progress.end(StopReason.LINE_SEARCH, message)
+        return progress.reason is not None
+
+    def advance(self, objective: Objective, progress: Progress) -> dict[str, float] | None:
+        progress.state, found = objective.advance(self.program, progress.state)
+        report = {name: found.pop(name) for name in Report._fields}
+        started = len(progress.trace) > 0
+        progress.evaluations += 1
+        progress.rejected += bool(started and not report["finite"])
+        progress.numbers["failed"] = bool(report["failed"])
+        if report["best"] > progress.objective:
+            progress.objective, progress.best = report["best"], progress.state.best_x
+        if not report["accepted"]:
+            return None
+        progress.numbers["steepest"] = report["steepest"]
+        row = {"objective": report["value"], **found, "rejected": progress.rejected}
+        progress.trace.add(row)
+        if not started:
+            return None
+        progress.numbers["gain"] = report["gain"]
+        progress.steps += 1
+        return row
+
+
+def _lbfgs_step(parts: Parts, optimiser: LBFGS, state: lbfgs.State, trial=None) -> tuple[lbfgs.State, Scalars]:
+    state, report, followed = optimiser.step(state, parts.at_vector, trial)
+    return state, Scalars.of({**report._asdict(), **followed})
+
+
+class _Climb(NamedTuple):
+    """Where first-order steps stand, and the best point that they evaluated."""
+
+    state: State
+    best: Any
+    best_value: jax.Array
+
+
+class FirstOrderJob(Job):
+    """``steps`` first-order steps.
+
+    Converged means that over the last tenth of the steps the objective moved by less than ``tolerance`` a step,
+    relative to its size.
+    """
+
+    def __init__(self, optimiser: FirstOrder, steps: int, tolerance: float):
+        self._optimiser, self._steps, self._tolerance = optimiser, steps, tolerance
+
+    @property
+    def length(self) -> int:
+        return self._steps
+
+    def begin(self, objective: Objective, progress: Progress) -> None:
+        state = self._optimiser.init(objective.start)
+        climb = _Climb(state, objective.start, jnp.asarray(-jnp.inf, state.shrink.dtype))
+        progress.state = objective.placed(climb)
+        self._program = objective.program(_steps, self._optimiser)
+
+    def ended(self, progress: Progress) -> bool:
+        if progress.steps and progress.objective == -np.inf:
+            progress.end(StopReason.NOT_FINITE, "the objective is not finite at the start")
+        elif progress.steps >= self._steps:
+            last = progress.trace.arrays()["objective"][-max(self._steps // 10, 2) :]
+            gain = float(last[-1] - last[0])
+            rest = len(last) > 1 and abs(gain) <= self._tolerance * len(last) * (1 + abs(progress.objective))
+            message = f"took all {progress.steps} steps; the last {len(last)} gained {gain:.3g} nats"
+            progress.end(StopReason.TOLERANCE if rest else StopReason.STEP_LIMIT, message)
+        return progress.reason is not None
+
+    def advance(self, objective: Objective, progress: Progress) -> dict[str, float] | None:
+        length = min(_RUN, self._steps - progress.steps)
+        climb, columns = self._program(progress.state, np.zeros(length))
+        progress.trace.extend(columns)
+        progress.state = climb
+        progress.steps += length
+        progress.evaluations = progress.steps
+        progress.rejected = int(climb.state.rejected)
+        progress.best, progress.objective = climb.best, float(climb.best_value)
+        return {name: float(column[-1]) for name, column in columns.items()}
+
+
+def _steps(parts: Parts, optimiser: FirstOrder, climb: _Climb, numbers):
+    """As many steps as there are ``numbers``, and the scalars of each."""
+
+    def body(c: _Climb, _):
+        def at(point, held):
+            return evaluate(point, eqx.combine(held, parts.fixed), parts.rows)
+
+        state, step = optimiser.step(c.state, at, parts.fixed)
+        better = step.finite & (step.value > c.best_value)
+        best = jax.tree.map(lambda a, b: jnp.where(better, a, b), step.point, c.best)
+        row = {"objective": step.value, **step.followed, "rejected": state.rejected}
+        return _Climb(state, best, jnp.where(better, step.value, c.best_value)), row
+
+    return jax.lax.scan(body, climb, numbers)

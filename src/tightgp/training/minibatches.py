@@ -1,0 +1,342 @@
+"""Where minibatches come from: arrays on one or several devices, arrays on the host, or an iterator.
+
+Every epoch is cut into equal batches of at most ``batch_size`` rows; where they do not come out even, a batch ends in a
+row of weight zero. Where a model has blocks of rows that must not be parted, all this holds of blocks instead. A source
+gives its epochs in segments, each one compiled program long.
+"""
+
+import abc
+import math
+import queue
+import threading
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from tightgp.data import Batches
+from tightgp.data.placement import (
+    OnDevice,
+    OnDevices,
+    PlacedRows,
+    device_mesh,
+    device_room,
+    is_mapped,
+    on_device,
+    place,
+    to_devices,
+)
+from tightgp.data.rows import Rows
+
+#: A segment of batches that are drawn on the device has at most so many steps: after each, an interruption is heard.
+_SEGMENT_STEPS = 500
+#: A segment of batches from the host holds about this many bytes.
+_SEGMENT_BYTES = 16 << 20
+#: Segments made ahead of the one in use.
+_AHEAD = 2
+
+
+class Segment(NamedTuple):
+    """Batches of some steps, stacked: rows; or, where rows are on the device, their numbers and weights there."""
+
+    keys: jax.Array
+    rows: Rows | None = None
+    index: Any = None
+    weight: Any = None
+
+    @property
+    def steps(self) -> int:
+        """Number of batches."""
+        return len(self.keys)
+
+
+class Source(abc.ABC):
+    """Minibatches, epoch by epoch. ``steps`` is the number of batches in an epoch."""
+
+    steps: int
+    #: Rows on the device from which a program draws its batches; None where segments hold the rows.
+    resident: PlacedRows | None = None
+    #: The devices over which batches are spread; None for one device.
+    mesh: Mesh | None = None
+
+    @abc.abstractmethod
+    def epoch(self, number: int) -> Iterator[Segment]:
+        """The segments of an epoch."""
+
+    @abc.abstractmethod
+    def sample(self) -> PlacedRows:
+        """Rows to start from, and to look at where something goes wrong."""
+
+    def left_over(self) -> Any:
+        """What the next epoch begins with, for a checkpoint."""
+        return None
+
+    def begin_with(self, left_over: Any) -> None:
+        """Begin the next epoch with this."""
+        assert left_over is None
+
+
+def plan(rows: int, steps: int, seed: tuple[int, ...], size: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows make up each batch of an epoch (steps, rows), shuffled by ``seed``, and their weights.
+
+    Blocks of ``size`` consecutive rows stay together; the last may be short, and is padded by rows of weight zero.
+    Every batch stands for all blocks: a row's weight is how many there are for each one in its batch (maths 4.1d).
+    """
+    blocks = math.ceil(rows / size)
+    most = math.ceil(blocks / steps)
+    order = np.random.default_rng(seed).permutation(blocks)
+    place = np.arange(steps * most).reshape(most, steps).T  # what is missing is then spread over the batches
+    real = place < blocks
+    weight = real * (blocks / real.sum(axis=1, keepdims=True))
+    block = order[np.minimum(place, blocks - 1)]
+    index = (block[:, :, None] * size + np.arange(size)).reshape(steps, -1)
+    return np.minimum(index, rows - 1), np.repeat(weight, size, axis=1) * (index < rows)
+
+
+def count_steps(rows: int, batch_size: int, size: int = 1) -> int:
+    """How many batches an epoch has."""
+    blocks = math.ceil(rows / size)
+    return 1 if batch_size >= rows else math.ceil(blocks / max(batch_size // size, 1))
+
+
+def _keys(seed: int, epoch: int, steps: int) -> jax.Array:
+    return jax.random.split(jax.random.fold_in(jax.random.key(seed), epoch), steps)
+
+
+class Resident(Source):
+    """Rows on one or several devices, where a program draws its batches.
+
+    Of several devices each draws from its own rows: batches are stratified by device.
+    """
+
+    def __init__(self, rows: Rows, order: np.ndarray | None, size: int, batch_size: int, seed: int):
+        count = rows.num_rows
+        self._seed, self._size = seed, min(size, count)
+        self.steps = count_steps(count, min(batch_size, count), self._size)
+        placed = place(rows, order, self._size)
+        self._counts = _counts_on_devices(placed, count)
+        if min(-(-own // self._size) for own in self._counts) < self.steps:  # a device without rows for every batch
+            placed, self._counts = on_device(rows if order is None else rows.take(order)), [count]
+        self.resident = placed
+        self.mesh = placed.spread_over
+
+    def plan(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Which rows of their device make up each batch of an epoch, and their weights."""
+        seeds = [
+            (self._seed, number, device) if device else (self._seed, number) for device in range(len(self._counts))
+        ]
+        plans = [plan(own, self.steps, seed, self._size) for own, seed in zip(self._counts, seeds, strict=True)]
+        most = max(index.shape[1] for index, _ in plans)
+        index, weight = zip(*(_widened(*one, most) for one in plans), strict=True)
+        return np.concatenate(index, axis=1), np.concatenate(weight, axis=1)
+
+    def epoch(self, number: int) -> Iterator[Segment]:
+        assert self.resident is not None
+        index, weight = self.plan(number)
+        keys = _keys(self._seed, number, self.steps)
+        dtype = self.resident.like.X.dtype
+        length = math.ceil(self.steps / math.ceil(self.steps / _SEGMENT_STEPS))
+        for start in range(0, self.steps, length):
+            part = slice(start, start + length)
+            drawn = index[part].astype(np.int32), weight[part].astype(dtype)
+            yield Segment(keys[part], None, *_on_devices(drawn, self.mesh))
+
+    def sample(self) -> PlacedRows:
+        assert self.resident is not None
+        return self.resident
+
+
+def _counts_on_devices(placed: PlacedRows, count: int) -> list[int]:
+    """How many rows are on each device, without padding."""
+    devices = placed.mesh.size if isinstance(placed, OnDevices) else 1
+    starts = np.arange(devices) * placed.num_rows
+    return np.clip(count - starts, 0, placed.num_rows).tolist()
+
+
+def _widened(index: np.ndarray, weight: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """A plan with batches of ``width`` rows, of which the new ones weigh nothing."""
+    extra = ((0, 0), (0, width - index.shape[1]))
+    return np.pad(index, extra, mode="edge"), np.pad(weight, extra)
+
+
+def _on_devices(tree: Any, mesh: Mesh | None) -> Any:
+    """Stacked batches (steps, rows, ...) on one device, or with their rows spread over several."""
+    return jax.tree.map(jnp.asarray, tree) if mesh is None else to_devices(tree, mesh, axis=1)
+
+
+class Streamed(Source):
+    """Rows that stay on the host, such as a memory-mapped file: batches are gathered there and sent ahead."""
+
+    def __init__(self, rows: Rows, order: np.ndarray | None, size: int, batch_size: int, seed: int):
+        self._rows, self._order, self._seed = rows.map(np.asarray), order, seed
+        self._size, self._batch_size = min(size, rows.num_rows), min(batch_size, rows.num_rows)
+        self.steps = count_steps(rows.num_rows, self._batch_size, self._size)
+        self.mesh = _mesh_for_batches()
+
+    def plan(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Which rows make up each batch of an epoch, and their weights."""
+        index, weight = plan(self._rows.num_rows, self.steps, (self._seed, number), self._size)
+        index = index if self._order is None else self._order[index]
+        devices = 1 if self.mesh is None else self.mesh.size * self._size
+        return _widened(index, weight, -(-index.shape[1] // devices) * devices)
+
+    def epoch(self, number: int) -> Iterator[Segment]:
+        return _ahead(self._segments(number))
+
+    def sample(self) -> PlacedRows:
+        first: Any = slice(0, 10 * self._batch_size)
+        rows = self._rows.take(first if self._order is None else self._order[first])
+        return on_device(_weighed(rows, self._rows.num_rows))
+
+    def _segments(self, number: int) -> Iterator[Segment]:
+        index, weight = self.plan(number)
+        keys = _keys(self._seed, number, self.steps)
+        row_bytes = sum(a.dtype.itemsize * a[0].size for a in (self._rows.X, self._rows.y))
+        length = max(1, _SEGMENT_BYTES // (row_bytes * index.shape[1]))
+        for start in range(0, self.steps, length):
+            part = slice(start, start + length)
+            rows = self._rows.map(lambda a, part=part: a[index[part]])
+            rows = rows._replace(weight=weight[part].astype(rows.X.dtype))
+            yield Segment(keys[part], _on_devices(rows, self.mesh))
+
+
+class Iterated(Source):
+    """Batches that an iterator gives, cut again into equal ones; what is left over begins the next epoch.
+
+    Blocks are made among the rows of a batch: the other rows are not known.
+    """
+
+    def __init__(self, batches: Batches, model, batch_size: int, seed: int):
+        self._batches, self._model, self._seed = batches, model, seed
+        size = model.rows_together
+        self.mesh = _mesh_for_batches()
+        self.batch_size = min(max(batch_size // size, 1) * size, batches.num_data)
+        self.steps = batches.num_data // self.batch_size
+        self._left: list[Rows] = []
+
+    def left_over(self) -> dict | None:
+        return _joined(self._left)._asdict() if self._left else None
+
+    def begin_with(self, left_over: dict | None) -> None:
+        self._left = [] if left_over is None else [Rows(**left_over)]
+
+    def epoch(self, number: int) -> Iterator[Segment]:
+        return _ahead(self._segments(number))
+
+    def sample(self) -> PlacedRows:
+        rows = self._in_order(self._model.check_rows(self._batches.first()))
+        return on_device(_weighed(rows, self._batches.num_data))
+
+    def _segments(self, number: int) -> Iterator[Segment]:
+        devices = 1 if self.mesh is None else self.mesh.size * self._model.rows_together
+        for i, rows in enumerate(map(self._in_order, self._cut())):
+            key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self._seed), number), i)
+            weighed = _weighed(rows, self._batches.num_data).padded(-(-rows.num_rows // devices) * devices)
+            yield Segment(key[None], _on_devices(weighed.map(lambda a: a[None]), self.mesh))
+
+    def _in_order(self, rows: Rows) -> Rows:
+        order = self._model.bound.partition.order(rows.X, self._model.metric) if self._model.rows_together > 1 else None
+        return rows.map(np.asarray) if order is None else rows.map(lambda a: np.asarray(a)[order])
+
+    def _cut(self) -> Iterator[Rows]:
+        seen = 0
+        for data in self._batches:
+            piece, used = self._model.check_rows(data), 0
+            take = min(piece.num_rows, self._batches.num_data - seen)
+            seen += take
+            while used < take:
+                wanted = self.batch_size - sum(part.num_rows for part in self._left)
+                which = slice(used, min(used + wanted, take))
+                self._left.append(piece.map(lambda a, which=which: np.asarray(a[which])))
+                used += self._left[-1].num_rows
+                if sum(part.num_rows for part in self._left) == self.batch_size:
+                    whole, self._left = _joined(self._left), []
+                    yield whole
+            if seen >= self._batches.num_data:
+                return
+        raise ValueError(
+            f"num_data of Batches is {self._batches.num_data}, but its source gave {seen} row(s) in an epoch"
+        )
+
+
+def _mesh_for_batches() -> Mesh | None:
+    """The devices over which batches from the host are spread; None where there is one."""
+    one = jax.device_count() == 1 or getattr(jax.config, "jax_default_device", None) is not None
+    return None if one else device_mesh()
+
+
+def _weighed(rows: Rows, num_data: int) -> Rows:
+    return rows._replace(weight=np.full(rows.num_rows, num_data / rows.num_rows, rows.X.dtype))
+
+
+def _joined(parts: list[Rows]) -> Rows:
+    if len({part.noise_variance is None for part in parts}) > 1:
+        raise ValueError("some batches have noise_variance and some have not; give it for all or for none")
+    if len({None if part.input_variance is None else part.input_variance.columns for part in parts}) > 1:
+        raise ValueError(
+            "batches differ in which inputs are uncertain; give input_variance of the same columns for all"
+        )
+    return jax.tree.map(lambda *a: np.concatenate([np.asarray(x) for x in a]), *parts)
+
+
+def batch_of(segment: Segment, resident: PlacedRows | None, mesh: Mesh | None) -> PlacedRows:
+    """The placed rows of one step: ``segment`` is that of a single step, without the axis of steps. Pure."""
+    if resident is not None:
+        assert isinstance(resident, OnDevice | OnDevices)
+        return resident.take(segment.index, segment.weight)
+    assert segment.rows is not None
+    return OnDevice(segment.rows) if mesh is None else OnDevices(segment.rows, mesh)
+
+
+def _ahead(segments: Iterator) -> Iterator:
+    """``segments``, made by a thread of its own while the device works on earlier ones."""
+    ready: queue.Queue = queue.Queue(_AHEAD)
+    stop = threading.Event()
+
+    def put(item) -> bool:
+        while not stop.is_set():
+            try:
+                ready.put(item, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def work():
+        try:
+            for segment in segments:
+                if not put((segment, None)):
+                    return
+            put((None, None))
+        except BaseException as error:
+            put((None, error))
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while True:
+            segment, error = ready.get()
+            if error is not None:
+                raise error
+            if segment is None:
+                return
+            yield segment
+    finally:
+        stop.set()
+        thread.join(timeout=1)  # a slow source may be in the middle of reading
+
+
+def choose(model, data, batch_size: int, seed: int, stream: bool | None):
+    """``model`` with its blocks decided, and the source that fits ``data``: on the device if there is room there."""
+    if isinstance(data, Batches):
+        model = model.grouped_by(model.check_rows(data.first()).X)
+        return model, Iterated(data, model, batch_size, seed)
+    rows = model.check_rows(data)
+    model, size = model.grouped_by(rows.X), model.rows_together
+    order = model.bound.partition.order(rows.X, model.metric) if size > 1 else None
+    if stream is None:
+        stream = is_mapped(rows.X) or rows.X.nbytes + rows.y.nbytes > device_room()
+    return model, (Streamed if stream else Resident)(rows, order, size, batch_size, seed)

@@ -1,0 +1,160 @@
+"""A model and its rows as optimisers take them: trained leaves, and the objective's value and gradient there."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from tightgp import distributed, parameters
+from tightgp.data.placement import PlacedRows, replicated
+from tightgp.training import coordinates
+
+
+class Evaluation(NamedTuple):
+    """The objective at one point: its value, its gradient, scalars to follow, and whether all is finite."""
+
+    value: jax.Array
+    gradient: Any
+    followed: dict[str, jax.Array]
+    finite: jax.Array
+
+
+def evaluate(point, fixed, rows: PlacedRows, key: jax.Array | None = None) -> Evaluation:
+    """The objective of the model that ``point`` and ``fixed`` make, and its gradient in ``point``. Pure."""
+
+    def objective(point):
+        return eqx.combine(point, fixed).objective(rows, key)
+
+    (value, followed), gradient = jax.value_and_grad(objective, has_aux=True)(point)
+    squares = (jnp.sum(g * g) for g in jax.tree.leaves(gradient))
+    norm = jnp.sqrt(sum(squares, jnp.zeros((), value.dtype)))
+    finite = jnp.isfinite(value) & jnp.isfinite(norm)
+    return Evaluation(value, gradient, {"gradient_norm": norm, **followed}, finite)
+
+
+class Parts(NamedTuple):
+    """What a program is given of an `Objective`."""
+
+    start: Any
+    fixed: Any
+    rows: PlacedRows
+    units: jax.Array
+
+    def at_vector(self, x: jax.Array) -> Evaluation:
+        """The objective, and its gradient as a vector, at the vector ``x`` (see `coordinates`)."""
+        point, pull = jax.vjp(lambda x: coordinates.to_point(x, self.units, self.start), x)
+        found = evaluate(point, self.fixed, self.rows)
+        return found._replace(gradient=pull(found.gradient)[0])
+
+
+class Scalars(eqx.Module):
+    """Named numbers as one array, which takes one transfer from an accelerator."""
+
+    values: jax.Array
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, named: dict[str, Any]) -> "Scalars":
+        """From scalars and flags."""
+        numbers = [jnp.asarray(value) for value in named.values()]
+        dtype = jnp.result_type(float)
+        return cls(jnp.stack([number.astype(dtype) for number in numbers]), tuple(named))
+
+    def read(self) -> dict[str, float]:
+        """The numbers on the host."""
+        return dict(zip(self.names, np.asarray(self.values, np.float64).tolist(), strict=True))
+
+
+class Objective:
+    """``model.objective(rows)`` over the trained leaves of ``model``, to be maximised.
+
+    ``mesh`` are the devices that programs run on, if not those of ``rows``.
+    """
+
+    def __init__(self, model, rows: PlacedRows, mesh: Mesh | None = None):
+        self.rows, self._mesh = rows, mesh or rows.spread_over
+        self.start, self.fixed = eqx.partition(model, parameters.trainable(model))
+        if not jax.tree.leaves(self.start):
+            raise ValueError("model has no trained parameter: every one is frozen; unfreeze one, or do without fit")
+        self._units = coordinates.units(self.start)
+        self._parts = Parts(self.start, self.fixed, rows, jnp.asarray(self._units))
+
+    def model(self, point) -> Any:
+        """The model at ``point``."""
+        return eqx.combine(self.fixed, point)  # static parts come from ``fixed``: a program's may be another fit's
+
+    def program(self, function: Callable, *more: Any) -> Callable:
+        """``function(parts, *more, *arguments)`` as a compiled function of ``arguments``.
+
+        Trees of modules are taken apart once here and not at each call, which takes longer than a small problem's
+        arithmetic. Objectives that differ in their numbers alone share the program.
+        """
+        arrays, outline = _take_apart((self._parts, more))
+        return functools.partial(_compiled(function, outline), arrays)
+
+    def advance(self, program: Callable, state: Any) -> tuple[Any, dict[str, float]]:
+        """Run a program on a state: the next state, and the numbers it reports."""
+        state, scalars = program(state)
+        return state, scalars.read()
+
+    def placed(self, tree: Any) -> Any:
+        """Arrays where the programs leave their results."""
+        return replicated(tree, self._mesh)
+
+    def to_vector(self, point) -> np.ndarray:
+        """``point`` as one float64 vector, in which one step length suits all (see `coordinates`)."""
+        return coordinates.to_vector(point, self._units)
+
+    def from_vector(self, vector: np.ndarray | jax.Array) -> Any:
+        """The point of a vector."""
+        return coordinates.to_point(jnp.asarray(vector), self._parts.units, self.start)
+
+    def at_vector(self, x: np.ndarray | jax.Array) -> Evaluation:
+        """The objective, and its gradient as a vector, at a vector."""
+        return self._at_vector(jnp.asarray(x))
+
+    @functools.cached_property
+    def _at_vector(self) -> Callable:
+        return self.program(Parts.at_vector)
+
+    def score(self, point, rows) -> float:
+        """How well the model at ``point`` predicts held-out ``rows``."""
+        return float(_score(distributed.to_one_device(point), self.fixed, rows))
+
+
+class _Outline(NamedTuple):
+    """A tree without its arrays: what a program is compiled for."""
+
+    arrays: Any
+    rest: Any
+    leaves: tuple
+
+    def filled(self, arrays: list) -> Any:
+        """The tree with these arrays."""
+        return eqx.combine(jax.tree.unflatten(self.arrays, arrays), jax.tree.unflatten(self.rest, self.leaves))
+
+
+def _take_apart(tree) -> tuple[list, _Outline]:
+    dynamic, static = eqx.partition(tree, lambda leaf: isinstance(leaf, jax.Array | np.ndarray))
+    arrays, shape = jax.tree.flatten(dynamic)
+    leaves, rest = jax.tree.flatten(static)
+    return arrays, _Outline(shape, rest, tuple(leaves))
+
+
+@functools.lru_cache(maxsize=128)
+def _compiled(function: Callable, outline: _Outline) -> Callable:
+    def program(arrays, *arguments):
+        parts, more = outline.filled(arrays)
+        return function(parts, *more, *arguments)
+
+    return jax.jit(program)
+
+
+@eqx.filter_jit
+def _score(point, fixed, rows):
+    return eqx.combine(point, fixed).score(rows)

@@ -1,0 +1,49 @@
+"""What `fit` needs of a model. It knows no Gaussian process."""
+
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+
+from tightgp.data import Dataset
+from tightgp.data.placement import OnDevice, PlacedRows
+from tightgp.data.rows import Rows
+
+
+@runtime_checkable
+class Trainable(Protocol):
+    """Any model: `prepare` once, then `objective` many times."""
+
+    def prepare(self, data: Any) -> tuple[Any, PlacedRows]:
+        """The model with everything decided that depends on the data, and the rows where they are computed with."""
+
+    def objective(self, rows: PlacedRows, key: jax.Array | None = None) -> tuple[jax.Array, dict[str, Any]]:
+        """What training maximises, and named scalars worth following. Pure."""
+
+    def random_start(self, key: jax.Array, rows: PlacedRows) -> Any:
+        """Another start for training."""
+
+    def explain(self, rows: PlacedRows) -> str:
+        """Why the objective is not finite."""
+
+
+@runtime_checkable
+class Minibatched(Protocol):
+    """A model that can be trained on minibatches."""
+
+    natural_rate: float
+
+    def check_rows(self, data: Dataset) -> Rows:
+        """Refuse data that the model cannot be trained on; its rows, still where they are."""
+
+    def grouped_by(self, X: Any) -> Any:
+        """The model with its partition of ``X`` fixed."""
+
+    @property
+    def rows_together(self) -> int:
+        """How many consecutive rows a minibatch must not part."""
+
+    def for_targets(self, vector: bool) -> Any:
+        """The model for targets (N,), or (N, P)."""
+
+    def score(self, rows: OnDevice) -> jax.Array:
+        """How well held-out rows are predicted: the larger the better. Pure."""
