@@ -50,6 +50,8 @@ def values(data, X_new):
             "var": np.asarray(var).tolist(),
             "upper": float(one.upper_bound(data)),
         }
+    found["neighbours"] = {"elbo": float(model(data.X, tgp.Neighbours(8, block=4)).elbo(data))}
+    found["vecchia"] = {"elbo": float(model(data.X, tgp.Vecchia(8, block=4)).elbo(data))}
     found |= {name: explicit(one, *rest) for name, (one, *rest) in explicit_models().items()}
     one, uncertain = model(data.X, "diagonal"), tgp.Dataset(data.X, data.y, input_variance=[0.0, 0.1])
     found["uncertain"] = {"elbo": float(one.elbo(uncertain)), "gradient": gradient(one, uncertain).tolist()}

@@ -9,7 +9,7 @@ if _os.environ.get("TIGHTGP_X64", "1") != "0":
 
 from tightgp import datasets, distributed, inducing, kernels, likelihoods, means, parameters, priors
 from tightgp.bounds.evidence import EvidenceBracket
-from tightgp.bounds.structures import Block, PowerEP, Structure
+from tightgp.bounds.structures import Block, Neighbours, PowerEP, Structure, Vecchia
 from tightgp.data import Batches, Dataset
 from tightgp.estimators import BayesianGPLVM, SparseGPClassifier, SparseGPCountRegressor, SparseGPRegressor
 from tightgp.io.modelfile import load, save
@@ -38,6 +38,7 @@ __all__ = [
     "ExactGP",
     "FitResult",
     "HiddenLayer",
+    "Neighbours",
     "NumericalError",
     "Posterior",
     "PowerEP",
@@ -46,6 +47,7 @@ __all__ = [
     "SparseGPRegressor",
     "StopReason",
     "Structure",
+    "Vecchia",
     "assign",
     "datasets",
     "distributed",

@@ -23,7 +23,10 @@ def problem(bound, precision, kernel=None, shift=0.0):
     return Objective(*model.prepare(tgp.Dataset(X + shift, Y)))
 
 
-@pytest.fixture(scope="module", params=["diagonal", tgp.PowerEP(0.5), tgp.Block(8)], ids=["diagonal", "pep", "block"])
+STRUCTURES = {"diagonal": "diagonal", "pep": tgp.PowerEP(0.5), "block": tgp.Block(8), "vecchia": tgp.Vecchia(8, block=4)}
+
+
+@pytest.fixture(scope="module", params=STRUCTURES.values(), ids=STRUCTURES.keys())
 def both(request):
     return problem(request.param, "full"), problem(request.param, "mixed")
 

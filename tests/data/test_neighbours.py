@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import tightgp as tgp
 from tightgp import kernels
-from tightgp.data.neighbours import NeighbourSearch
+from tightgp.data.neighbours import NeighbourSearch, conditioners
+from tightgp.data.partition import Partition
 
 laws = settings(max_examples=40, deadline=None, derandomize=True)
 
@@ -80,3 +81,58 @@ def test_inputs_far_from_the_origin_keep_their_neighbours():
     rows = (np.float32(1e6) + np.arange(40, dtype=np.float32))[:, None]
     found = search(rows, tgp.kernels.Matern32(1.0, np.float32(3e-3))).nearest(rows, 1)
     np.testing.assert_array_equal(found[:, 0], np.arange(40))
+
+
+def given(X, partition):
+    """What each block is given, by sorting all distances."""
+    starts = np.arange(0, len(X), partition.size)
+    place = np.empty(len(starts), int)
+    place[np.random.default_rng(partition.seed).permutation(len(starts))] = np.arange(len(starts))
+    of_row = np.repeat(place, partition.size)[: len(X)]
+    sets = []
+    for i, start in enumerate(starts):
+        distance = np.sum((X - X[start : start + partition.size].mean(axis=0)) ** 2, axis=1)
+        earlier = np.flatnonzero(of_row < place[i])
+        nearest = earlier[np.argsort(distance[earlier], kind="stable")[: partition.neighbours]]
+        sets.append(set(nearest.tolist()))
+    return sets
+
+
+def found(X, partition):
+    rows = conditioners(X, np.ones(X.shape[1]), partition, len(X))
+    blocks = rows.reshape(-(-len(X) // partition.size), -1)
+    assert all(len(set(block[block >= 0])) == np.sum(block >= 0) for block in blocks), "a row is given twice"
+    return [set(block[block >= 0].tolist()) for block in blocks]
+
+
+@pytest.mark.parametrize("inputs", [2, 20])  # by a tree, and by distances
+@pytest.mark.parametrize(("rows", "size", "count"), [(6000, 16, 32), (4000, 1, 5), (50, 16, 32), (5, 16, 4), (17, 4, 40)])
+def test_blocks_are_given_the_nearest_earlier_rows(rng, inputs, rows, size, count):
+    X = rng.normal(size=(rows, inputs))
+    partition = Partition(size, "locality", 0, count)
+    assert found(X, partition) == given(X, partition)
+
+
+def test_every_block_comes_after_what_it_is_given(rng):
+    """Also where many rows are equal: no circle, or the model would not be one."""
+    X = np.repeat(rng.integers(0, 3, size=(600, 2)).astype(float), 5, axis=0)
+    partition = Partition(8, "locality", 3, 16)
+    place = np.empty(len(X) // 8, int)
+    place[np.random.default_rng(3).permutation(len(place))] = np.arange(len(place))
+    for block, rows in enumerate(found(X, partition)):
+        assert all(place[row // 8] < place[block] for row in rows)
+        assert len(rows) == min(16, 8 * place[block])
+
+
+def test_pieces_are_searched_by_themselves(rng, monkeypatch):
+    monkeypatch.setattr("tightgp.data.partition._GATHERED_ROWS", 400)
+    X, partition = rng.normal(size=(1000, 2)), Partition(8, "locality", 0, 16)
+    pieces = partition.pieces(1000)
+    assert pieces.number > 1
+    assert pieces.size * partition.given_per_row <= 400 + 8 * partition.given_per_row
+    rows = conditioners(X, np.ones(2), partition, 1000)
+    for start in range(0, 1000, pieces.size):
+        piece = X[start : start + pieces.size]
+        np.testing.assert_array_equal(
+            rows[start : start + pieces.size], conditioners(piece, np.ones(2), partition, len(piece))
+        )

@@ -14,7 +14,7 @@ import pytest
 import tightgp as tgp
 from tests import devices, processes
 from tightgp.bounds import statistics
-from tightgp.data import placement
+from tightgp.data import partition, placement
 from tightgp.data.placement import HostRows, OnHost, on_device
 from tightgp.data.rows import Rows
 
@@ -47,11 +47,30 @@ def found():
 
 def test_four_devices_find_what_one_does(alone, data, found):
     for bound, numbers in alone.items():
-        for name, value in numbers.items():
+        for name, value in numbers.items() if bound not in ("neighbours", "vecchia") else ():
             close(found["values"][bound][name], value)
     for method, numbers in devices.trained(data, data.X[:5] + 0.1).items():
         for name, value in numbers.items():
             np.testing.assert_allclose(found["trained"][method][name], value, rtol=1e-8)
+
+
+def test_on_four_devices_blocks_are_given_rows_of_the_same_device(alone, data, found):
+    """Fewer rows to choose from: still a bound, above blocks of the same size, and no other kind of model."""
+    evidence = float(tgp.ExactGP(tgp.kernels.Matern32(1.3, [0.8, 1.7]), 0.1).log_evidence(data))
+    value = found["values"]["neighbours"]["elbo"]
+    assert float(devices.model(data.X, tgp.Block(4)).elbo(data)) < value < evidence
+    assert value == pytest.approx(alone["neighbours"]["elbo"], abs=0.02 * len(data.X))
+    assert found["values"]["vecchia"]["elbo"] == pytest.approx(evidence, abs=0.02 * len(data.X))
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_neighbours_of_rows_in_a_file(mapped, data, monkeypatch, pieces):
+    monkeypatch.setattr(partition, "_GATHERED_ROWS", 2 * 120 // pieces)
+    jax.clear_caches()  # compiled programs do not know that pieces changed
+    models = [devices.model(one.X, tgp.Vecchia(8, block=4)) for one in (mapped, data)]
+    assert isinstance(models[0].prepare(mapped)[1], OnHost)
+    close(*(float(one.elbo(rows)) for one, rows in zip(models, (mapped, data), strict=True)))
+    close(*(devices.gradient(one, rows) for one, rows in zip(models, (mapped, data), strict=True)))
 
 
 def test_four_devices_train_on_minibatches(found):

@@ -15,7 +15,8 @@ from jaxtyping import Array, Float
 
 from tightgp import parameters
 from tightgp.bounds import psi
-from tightgp.bounds.structures import Structure
+from tightgp.bounds.structures import Rowwise, ScaledRows, Structure
+from tightgp.data.partition import Partition
 from tightgp.data.placement import PlacedRows
 from tightgp.data.rows import Rows
 from tightgp.kernels import Kernel
@@ -61,13 +62,13 @@ class Terms(NamedTuple):
     """A chunk of rows before whitening, over the noise."""
 
     K: Float[Array, "n m"]
-    prior: Float[Array, "..."]
     y: Float[Array, "n p"]
+    scale: Float[Array, " n"]
     log_noise: Float[Array, ""]
 
 
-def row_terms(process: Process, chunk: Rows, structure: Structure, dtype: str | None = None) -> Terms:
-    """Kernel rows, prior (co)variances and targets over the noise; a row of weight 0 becomes zero.
+def row_terms(process: Process, chunk: Rows, dtype: str | None = None) -> Terms:
+    """Kernel rows and targets over the noise, and one over its standard deviation; a row of weight 0 becomes zero.
 
     ``dtype`` is that of the N×M kernel values, where it is shorter than everything else's.
     """
@@ -75,9 +76,8 @@ def row_terms(process: Process, chunk: Rows, structure: Structure, dtype: str | 
     variance = noise_of(process, chunk)
     scale = real * jax.lax.rsqrt(variance)
     K = _cross_covariance(process, chunk.X, dtype)
-    prior = structure.scaled(structure.prior(process.kernel, chunk.X), scale)
     y = (chunk.y - process.mean(chunk.X)) * scale[:, None]
-    return Terms(K * scale.astype(K.dtype)[:, None], prior, y, jnp.sum(real * jnp.log(variance)))
+    return Terms(K * scale.astype(K.dtype)[:, None], y, scale, jnp.sum(real * jnp.log(variance)))
 
 
 def noise_of(process: Process, chunk: Rows) -> Float[Array, " n"]:
@@ -121,7 +121,7 @@ def collect(
     m, itemsize = len(process.Z), jnp.dtype(dtype or process.Z.dtype).itemsize
     if rows.like.input_variance is not None:
         return _averaged(structure, process, factor, rows, chunk), factor
-    plan, save = _plan(rows.num_rows, m, itemsize, structure.partition.size, chunk)
+    plan, save = _plan(rows.num_rows, m, itemsize, structure.partition, chunk)
     if structure.uniform:
         return _uniform(process, factor, rows, structure, plan, save, dtype), factor
     chunk_sums = partial(_chunk_sums, structure, dtype)
@@ -129,8 +129,13 @@ def collect(
     return sums._replace(S=linalg.mirrored(sums.S)), factor
 
 
-def _plan(n: int, m: int, itemsize: int, size: int, chunk: int | None) -> tuple[Chunks, tuple[str, ...]]:
+def _plan(
+    n: int, m: int, itemsize: int, partition: Partition, chunk: int | None = None
+) -> tuple[Chunks, tuple[str, ...]]:
     """The chunks, and the names of what is kept of each for the derivative."""
+    size = partition.size
+    if partition.neighbours:
+        return partition.pieces(n), ()  # conditioners are numbers of rows of the same piece
     most = chunk or per_backend(_CHUNK_BYTES) // (max(m, size) * itemsize)
     numbers = m + (size if size > 1 else 0)  # whitened rows, and roots of blocks
     keep = chunk is None and n * numbers * itemsize <= per_backend(_KEEP_BYTES)
@@ -138,8 +143,9 @@ def _plan(n: int, m: int, itemsize: int, size: int, chunk: int | None) -> tuple[
 
 
 def _chunk_sums(structure: Structure, dtype: str | None, chunk: Rows, number, process: Process, whitener: Whitener):
-    terms = row_terms(process, chunk, structure, dtype)
-    seen = structure(linalg.whiten(terms.K, whitener), terms.prior, terms.y)
+    terms = row_terms(process, chunk, dtype)
+    A = linalg.whiten(terms.K, whitener)
+    seen = structure(process.kernel, ScaledRows(A, chunk.X, terms.y, terms.scale, chunk.conditioners))
     exact = process.Z.dtype
     return Statistics(
         linalg.gram(seen.A).astype(exact),
@@ -159,9 +165,10 @@ def _uniform(
     """The same sums with a shorter derivative, where every row counts alike (maths 3.5): ``Σ r = Σ k − tr S``."""
 
     def chunk_sums(chunk: Rows, number, process: Process, W):
-        terms = row_terms(process, chunk, structure, dtype)
+        terms = row_terms(process, chunk, dtype)
+        prior = process.kernel.diagonal(chunk.X) * terms.scale**2
         S, b, squares = linalg.whitened_sums(terms.K, terms.y, W.astype(terms.K.dtype))
-        r = jax.lax.stop_gradient(terms.prior) - squares
+        r = jax.lax.stop_gradient(prior) - squares
         exact = process.Z.dtype
         sums = Statistics(
             S.astype(exact),
@@ -173,7 +180,7 @@ def _uniform(
             jnp.sum((r < 0).astype(exact)),
             jnp.sum((chunk.weight > 0).astype(exact)),
         )
-        return sums, jnp.sum(terms.prior)
+        return sums, jnp.sum(prior)
 
     W = Whitener.of(factor).held().inverse
     sums, prior = rows.fold(chunk_sums, process, W, chunks=plan, save=save)
@@ -187,19 +194,19 @@ def _with_derivative_of(value, like):
     return like + jax.lax.stop_gradient(value - like)
 
 
-def _averaged(structure: Structure, process: Process, factor: Factor, rows: PlacedRows, chunk: int | None):
+def _averaged(structure: Rowwise, process: Process, factor: Factor, rows: PlacedRows, chunk: int | None):
     """The same sums where inputs are uncertain: averages over them replace kernel values (maths 7.4)."""
     m, W, uncertain = len(process.Z), factor.inverse, rows.like.input_variance
     assert uncertain is not None
     numbers = psi.numbers_per_row(process.kernel, m, process.Z.shape[1], uncertain)
-    plan, _ = _plan(rows.num_rows, numbers, W.dtype.itemsize, 1, chunk)
+    plan, _ = _plan(rows.num_rows, numbers, W.dtype.itemsize, Partition(1), chunk)
     inverse = psi.pack(linalg.inverse_from_factor(W))
     sums, covariance = rows.fold(partial(_averaged_sums, structure), process, W, inverse, chunks=plan)
     S = sums.S + W @ psi.unpack(covariance, m) @ W.T
     return sums._replace(S=0.5 * (S + S.T))
 
 
-def _averaged_sums(structure: Structure, chunk: Rows, number, process: Process, W, inverse):
+def _averaged_sums(structure: Rowwise, chunk: Rows, number, process: Process, W, inverse):
     """A chunk's sums over the means of its kernel values, and their covariances, packed and not whitened."""
     real = (chunk.weight > 0).astype(chunk.X.dtype)
     variance = noise_of(process, chunk)
@@ -213,7 +220,7 @@ def _averaged_sums(structure: Structure, chunk: Rows, number, process: Process, 
         weighted.T @ A,
         weighted.T @ y,
         jnp.sum(precision[:, None] * y * y),
-        jnp.sum(structure.penalties(precision * r)),
+        jnp.sum(structure.row_penalties(precision * r)),
         jnp.sum(precision * r),
         jnp.sum(real * jnp.log(variance)),
         jnp.sum(real * clamped),
@@ -233,16 +240,17 @@ def optimal_V(
     if rows.input_variance is not None:
         numbers = psi.numbers_per_row(process.kernel, numbers, process.Z.shape[1], rows.input_variance)
         inverse = psi.pack(linalg.inverse_from_factor(W))
-    plan, _ = _plan(n, numbers, W.dtype.itemsize, size, None)
+    plan, _ = _plan(n, numbers, W.dtype.itemsize, structure.partition)
 
     def body(_, chunk):
         if inverse is not None:
+            assert isinstance(structure, Rowwise)
             averages = psi.moments(process.kernel, process.Z, chunk.X, chunk.input_variance)
-            R = averages.residuals(linalg.times_lower_t(averages.first, W), inverse)[0] / noise_of(process, chunk)
-        else:
-            terms = row_terms(process, chunk, structure)
-            R = structure.residuals(linalg.times_lower_t(terms.K, W), terms.prior)[0]
-        return None, structure.optimal_V(R, residual / n)
+            left = averages.residuals(linalg.times_lower_t(averages.first, W), inverse)[0]
+            return None, structure.scales(left / noise_of(process, chunk), residual / n)[:, None, None]
+        terms = row_terms(process, chunk)
+        A = linalg.times_lower_t(terms.K, W)
+        return None, structure.V(process.kernel, ScaledRows(A, chunk.X, terms.y, terms.scale), residual / n)
 
     chunked = chunks.cut(rows.padded(plan.size * plan.number), plan)
     _, V = chunks.scan(body, None, chunked, plan)

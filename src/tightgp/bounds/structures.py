@@ -1,35 +1,56 @@
-"""The family of bounds: what V may be in ``q(f|u) = N(Kfu Kuu⁻¹u, D^½ V D^½)`` (maths 1.4, 2.2).
+"""The family of bounds: what V may be in ``q(f|u) = N(Kfu Kuu⁻¹u, D^½ V D^½)`` (maths 1.4, 2.2, §11).
 
 A structure is one forward function of a chunk of rows: it says what the rows and targets look like to q(u), and which
 penalty they pay. Everything is in units of the noise: whitened rows ``A = L⁻¹Kuf``, prior covariances and targets are
-divided by the noise standard deviation, so that ``R = D/σ²``. With ``r`` the diagonal of R:
+divided by the noise standard deviation, so that ``R = D/σ²``. With ``r`` the diagonal of R, and ``δ_b`` the log
+determinant of the noisy rows of a block given u and the rows that the block is conditioned on:
 
-=============  ======================  =================  ====================================
-structure      penalty Φ               noise seen by q(u)  reference
-=============  ======================  =================  ====================================
-standard       Σ r_i                   1                  Titsias 2009
-spherical      N log1p(mean r)         1                  Artemev, Burt & van der Wilk 2021
-diagonal       Σ log1p(r_i)            1                  Titsias 2025
-block          Σ log|I + R_bb|         1                  Bui & Titsias 2025
-PowerEP(α)     Σ log1p(α r_i)/α        1 + α r_i          Bui, Yan & Turner 2017; α = 1 is FITC
-PowerEP, block Σ log|I + α R_bb|/α     I + α R_bb         α = 1 is PITC
-=============  ======================  =================  ====================================
+==============  ======================  =================  ====================================
+structure       penalty Φ               rows seen by q(u)  reference
+==============  ======================  =================  ====================================
+standard        Σ r_i                   as they are        Titsias 2009
+spherical       N log1p(mean r)         as they are        Artemev, Burt & van der Wilk 2021
+diagonal        Σ log1p(r_i)            as they are        Titsias 2025
+block           Σ log|I + R_bb|         as they are        Bui & Titsias 2025
+neighbours      Σ δ_b                   as they are        maths 11.2
+PowerEP(α)      Σ δ_b/α, R times α      conditioned        Bui, Yan & Turner 2017; α = 1 is FITC, PITC
+Vecchia         Σ δ_b                   conditioned        maths 11.3: PowerEP(1) with neighbours
+==============  ======================  =================  ====================================
 
-The penalty of Power EP includes the log determinant of its own noise.
+The last two include the log determinant of their own noise, and are no bounds.
 """
 
 import abc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from tightgp import checks
 from tightgp.data.partition import PARTITIONS, Partition
 from tightgp.kernels import Kernel
-from tightgp.numerics import stacks
+from tightgp.numerics import chunks, stacks
+from tightgp.numerics.device import per_backend
+
+#: Blocks with conditioners are taken so many bytes at a time: small enough for a CPU's cache.
+_GROUP_BYTES = {"cpu": 8 << 20, "gpu": 4 << 30}
+
+
+class ScaledRows(NamedTuple):
+    """A chunk of rows over the standard deviation of their noise: whitened rows, inputs, targets.
+
+    ``scale`` is one over that deviation, zero for padding. ``conditioners`` are numbers of rows of the chunk, -1 for
+    none: a block's are those of all its rows together (maths 11.1).
+    """
+
+    A: Float[Array, "*n m"]
+    X: Float[Array, "*n d"]
+    y: Float[Array, "*n p"]
+    scale: Float[Array, "*n"]
+    conditioners: Int[Array, "n w"] | None = None
 
 
 class Seen(NamedTuple):
@@ -46,7 +67,7 @@ class Seen(NamedTuple):
 
 
 class Structure(abc.ABC):
-    """What V may be. Rows are whitened rows ``A`` (n, m) over the noise, ``prior`` their prior (co)variances."""
+    """What V may be."""
 
     @property
     @abc.abstractmethod
@@ -70,7 +91,7 @@ class Structure(abc.ABC):
 
     @property
     def partition(self) -> Partition:
-        """Which rows share a block; blocks of one row where V is diagonal."""
+        """Which rows share a block and which they are conditioned on; single rows where V is diagonal."""
         return Partition(1)
 
     def for_rows(self, count: int) -> "Structure":
@@ -78,70 +99,48 @@ class Structure(abc.ABC):
         return self
 
     @abc.abstractmethod
-    def prior(self, kernel: Kernel, X: Float[Array, "n d"]) -> Float[Array, "..."]:
-        """Prior variances (n,), or covariances (b, s, s) of consecutive blocks of rows."""
-
-    @abc.abstractmethod
-    def scaled(self, R: Float[Array, "..."], s: Float[Array, " n"]) -> Float[Array, "..."]:
-        """(Co)variances of rows that are multiplied by ``s``."""
-
-    @abc.abstractmethod
-    def residuals(
-        self, A: Float[Array, "n m"], prior: Float[Array, "..."]
-    ) -> tuple[Float[Array, "..."], Float[Array, ""]]:
-        """What the inducing points leave of the prior: ``R``, shaped like ``prior``; and how many were clamped."""
-
-    @abc.abstractmethod
-    def penalties(self, R: Float[Array, "..."]) -> Float[Array, " b"]:
-        """The term of Φ of each row or block; where all rows share one v, what `penalty` makes Φ of."""
-
-    def seen(
-        self, A: Float[Array, "n m"], prior: Float[Array, "..."], y: Float[Array, "n p"]
-    ) -> tuple[Float[Array, "n m"], Float[Array, "n p"], Float[Array, " b"], Float[Array, "..."], Float[Array, ""]]:
-        """Rows and targets as q(u) sees them, `penalties`, and `residuals`."""
-        R, clamped = self.residuals(A, prior)
-        return A, y, self.penalties(R), R, clamped
-
-    def __call__(self, A: Float[Array, "n m"], prior: Float[Array, "..."], y: Float[Array, "n p"]) -> Seen:
+    def __call__(self, kernel: Kernel, rows: ScaledRows) -> Seen:
         """What a chunk adds to the bound."""
-        A, y, penalties, R, clamped = self.seen(A, prior, y)
-        return Seen(A, y, jnp.sum(penalties), self.trace(R), clamped)
 
     @abc.abstractmethod
-    def trace(self, R: Float[Array, "..."]) -> Float[Array, ""]:
-        """``Σ r``."""
+    def penalties(self, kernel: Kernel, rows: ScaledRows) -> tuple[Float[Array, " b"], Float[Array, ""]]:
+        """The term of Φ of each row or block, and how many residual variances were below zero."""
 
     def penalty(self, total: Float[Array, ""], count: Float[Array, ""]) -> Float[Array, ""]:
         """Φ from the sum of `penalties` over ``count`` rows."""
         return total
 
     @abc.abstractmethod
-    def optimal_V(self, R: Float[Array, "..."], mean_residual: Float[Array, ""]) -> Float[Array, "b s s"]:
+    def V(self, kernel: Kernel, rows: ScaledRows, mean_residual: Float[Array, ""]) -> Float[Array, "b s s"]:
         """The diagonal blocks of the optimal V (maths 1.4); ``mean_residual`` is over all rows."""
 
 
 class Rowwise(Structure):
     """V is diagonal: each row by itself."""
 
-    def prior(self, kernel, X):
-        return kernel.diagonal(X)
+    def __call__(self, kernel, rows):
+        r, clamped = self.residuals(kernel, rows)
+        return Seen(rows.A, rows.y, jnp.sum(self.row_penalties(r)), jnp.sum(r), clamped)
 
-    def scaled(self, R, s):
-        return R * s * s
+    def penalties(self, kernel, rows):
+        r, clamped = self.residuals(kernel, rows)
+        return self.row_penalties(r), clamped
 
-    def residuals(self, A, prior):
-        r = prior - jnp.sum(A * A, axis=1)
-        return jnp.maximum(r, 0.0), _count(r < 0, r.dtype)
+    def residuals(self, kernel: Kernel, rows: ScaledRows) -> tuple[Float[Array, " n"], Float[Array, ""]]:
+        """``r`` of each row, and how many were below zero by rounding."""
+        r = kernel.diagonal(rows.X) * rows.scale**2 - jnp.sum(rows.A * rows.A, axis=1)
+        return jnp.maximum(r, 0.0), jnp.sum((r < 0).astype(r.dtype))
 
-    def trace(self, R):
-        return jnp.sum(R)
+    @abc.abstractmethod
+    def row_penalties(self, r: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The term of Φ of each row; where all rows share one v, what `penalty` makes Φ of."""
 
-    def optimal_V(self, R, mean_residual):
-        return self.scales(R, mean_residual)[:, None, None]
+    def V(self, kernel, rows, mean_residual):
+        return self.scales(self.residuals(kernel, rows)[0], mean_residual)[:, None, None]
 
     @abc.abstractmethod
     def scales(self, r: Float[Array, " n"], mean_residual: Float[Array, ""]) -> Float[Array, " n"]:
-        """The optimal v of each row."""
+        """The optimal v of each row (maths 1.4); ``mean_residual`` is over all rows."""
 
 
 @dataclass(frozen=True)
@@ -151,8 +150,8 @@ class Standard(Rowwise):
     name = "standard"
     uniform = True
 
-    def penalties(self, R):
-        return R
+    def row_penalties(self, r):
+        return r
 
     def scales(self, r, mean_residual):
         return jnp.ones_like(r)
@@ -165,8 +164,8 @@ class Spherical(Rowwise):
     name = "spherical"
     uniform = pooled = True
 
-    def penalties(self, R):
-        return R
+    def row_penalties(self, r):
+        return r
 
     def penalty(self, total, count):
         return count * jnp.log1p(total / count)
@@ -181,8 +180,8 @@ class Diagonal(Rowwise):
 
     name = "diagonal"
 
-    def penalties(self, R):
-        return jnp.log1p(R)
+    def row_penalties(self, r):
+        return jnp.log1p(r)
 
     def scales(self, r, mean_residual):
         return 1 / (1 + r)
@@ -200,30 +199,42 @@ class RowPowerEP(Rowwise):
     def name(self) -> str:
         return f"PowerEP({self.alpha:g})"
 
-    def penalties(self, R):
-        return jnp.log1p(self.alpha * R) / self.alpha
+    def row_penalties(self, r):
+        return jnp.log1p(self.alpha * r) / self.alpha
 
-    def seen(self, A, prior, y):
-        R, clamped = self.residuals(A, prior)
-        scale = jax.lax.rsqrt(1 + self.alpha * R)[:, None]
-        return scale.astype(A.dtype) * A, scale * y, self.penalties(R), R, clamped
+    def __call__(self, kernel, rows):
+        r, clamped = self.residuals(kernel, rows)
+        scale = jax.lax.rsqrt(1 + self.alpha * r)[:, None]
+        A = scale.astype(rows.A.dtype) * rows.A
+        return Seen(A, scale * rows.y, jnp.sum(self.row_penalties(r)), jnp.sum(r), clamped)
 
     def scales(self, r, mean_residual):
-        raise _no_V(self)
+        raise no_V(self)
 
 
 @dataclass(frozen=True)
 class Blocks(Structure):
-    """V is full within blocks of rows, or Power EP with such blocks where ``alpha`` is not zero."""
+    """Blocks of rows, each given up to ``neighbours`` earlier rows; Power EP where ``alpha`` is not zero.
+
+    Without neighbours V is full within blocks. With them ``V⁻¹`` is the closest matrix to ``I + R`` whose inverse has a
+    sparse triangular root: each block sees itself and what it is given (maths 11.2).
+    """
 
     size: int
     how: str = "locality"
     seed: int = 0
     alpha: float = 0.0
+    neighbours: int = 0
 
     @property
     def name(self) -> str:
-        return f"PowerEP({self.alpha:g}, block={self.size})" if self.alpha else "block"
+        if not self.alpha:
+            return "neighbours" if self.neighbours else "block"
+        if self.neighbours and self.alpha == 1:
+            return "vecchia"
+        if self.neighbours:
+            return f"PowerEP({self.alpha:g}, block={self.size}, neighbours={self.neighbours})"
+        return f"PowerEP({self.alpha:g}, block={self.size})"
 
     @property
     def is_bound(self) -> bool:
@@ -231,62 +242,101 @@ class Blocks(Structure):
 
     @property
     def partition(self) -> Partition:
-        return Partition(self.size, self.how, self.seed)
+        return Partition(self.size, self.how, self.seed, self.neighbours)
 
     def for_rows(self, count: int) -> "Blocks":
-        return Blocks(min(self.size, count), self.how, self.seed, self.alpha)
+        return replace(self, size=min(self.size, count))
 
-    def prior(self, kernel, X):
-        return jax.vmap(kernel)(X.reshape(-1, self.size, X.shape[1]))
+    def __call__(self, kernel, rows):
+        groups = self.groups(rows)
+        if not self.neighbours:
+            return self._seen(kernel, groups)
+        b, t, m = groups.A.shape
+        plan = chunks.plan(b, per_backend(_GROUP_BYTES) // (t * (m + t) * groups.A.dtype.itemsize))
+        one = jax.checkpoint(
+            partial(self._seen, kernel),
+            prevent_cse=False,
+            policy=jax.checkpoint_policies.save_only_these_names(stacks.ROOTS),
+        )
 
-    def scaled(self, R, s):
-        s = s.reshape(-1, self.size)
-        return R * s[:, :, None] * s[:, None, :]
+        def body(sums, chunk):
+            seen = one(chunk) if plan.number > 1 else self._seen(kernel, chunk)
+            parts = seen.penalty, seen.residual, seen.clamped
+            return tuple(a + b for a, b in zip(sums, parts, strict=True)), (seen.A, seen.y)
 
-    def residuals(self, A, prior):
-        R = prior - stacks.grams(A.reshape(-1, self.size, A.shape[1]))
-        below = jnp.minimum(jnp.diagonal(R, axis1=1, axis2=2), 0.0)
-        return R - below[:, None, :] * jnp.eye(self.size, dtype=R.dtype), _count(below < 0, R.dtype)
+        real = jnp.arange(plan.size * plan.number) < b
+        cut = chunks.cut(groups, plan)
+        cut = cut._replace(scale=jnp.where(real.reshape(*cut.scale.shape[:2], 1), cut.scale, 0.0))
+        zero = jnp.zeros((), rows.scale.dtype)
+        sums, (A, y) = chunks.scan(body, (zero, zero, zero), cut, plan)
+        n = len(rows.A)
+        return Seen(A.reshape(-1, m)[:n], y.reshape(-1, y.shape[-1])[:n], *sums)
 
-    def penalties(self, R):
-        return stacks.noisy_logdets(self._power * R) / self._power
+    def penalties(self, kernel, rows):
+        groups = self._present(self.groups(rows))
+        A, P = groups.A, _prior(kernel, groups)
+        logdets, residual = stacks.conditional_logdets(A, P, self.size, _is_short(A))
+        return logdets, residual.clamped
 
-    def seen(self, A, prior, y):
-        R, clamped = self.residuals(A, prior)
-        rounded = A.dtype != R.dtype  # rows in a shorter precision: their rounding may have to be covered
-        if not self.alpha:
-            return A, y, stacks.noisy_logdets(R, rounded), R, clamped
-        roots = stacks.noisy_roots(self.alpha * R, rounded)
-        penalties = stacks.logdets_of_roots(roots) / self.alpha
-        return self._times(roots, A), self._times(roots, y), penalties, R, clamped
+    def groups(self, rows: ScaledRows) -> ScaledRows:
+        """Groups (b, t, ·) of rows: first those that a block is conditioned on, last the block's own."""
+        blocks = len(rows.A) // self.size
+        own = jax.tree.map(lambda a: a.reshape(blocks, self.size, *a.shape[1:]), rows._replace(conditioners=None))
+        if not self.neighbours:
+            return own
+        assert rows.conditioners is not None
+        index = rows.conditioners.reshape(blocks, -1)
+        given = jax.tree.map(lambda a: a[jnp.maximum(index, 0)], rows._replace(conditioners=None))
+        given = given._replace(scale=jnp.where(index < 0, 0.0, given.scale))
+        return jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis=1), given, own)
 
-    def trace(self, R):
-        return jnp.sum(jnp.diagonal(R, axis1=1, axis2=2))
+    def _present(self, groups: ScaledRows) -> ScaledRows:
+        """Groups whose absent rows are zero: then they say nothing, and pay nothing."""
+        if not self.neighbours:
+            return groups
+        here = (groups.scale > 0)[..., None]
+        return groups._replace(A=jnp.where(here, groups.A, 0.0), y=jnp.where(here, groups.y, 0.0))
 
-    def optimal_V(self, R, mean_residual):
+    def _seen(self, kernel: Kernel, groups: ScaledRows) -> Seen:
+        groups = self._present(groups)
+        A, y, P = groups.A, groups.y, _prior(kernel, groups)
+        rounded = _is_short(A)
         if self.alpha:
-            raise _no_V(self)
-        W = stacks.noisy_roots(R)
+            A, y, logdets, residual = stacks.conditioned(A, P, y, self.alpha, self.size, rounded)
+        else:
+            logdets, residual = stacks.conditional_logdets(A, P, self.size, rounded)
+            A, y = A[:, -self.size :], y[:, -self.size :]
+        penalty = jnp.sum(logdets) / (self.alpha or 1.0)
+        sums = penalty, jnp.sum(residual.variances), residual.clamped
+        return Seen(A.reshape(-1, A.shape[2]), y.reshape(-1, y.shape[2]), *sums)
+
+    def V(self, kernel, rows, mean_residual):
+        if self.alpha or self.neighbours:
+            raise no_V(self)
+        groups = self.groups(rows)
+        W = stacks.conditional_roots(groups.A, _prior(kernel, groups), self.size)
         return jnp.einsum("bki,bkj->bij", W, W)
 
-    @property
-    def _power(self) -> float:
-        return self.alpha or 1.0
 
-    def _times(self, roots, a):
-        """The rows of each block times its matrix."""
-        blocks = a.reshape(len(roots), self.size, -1)
-        return jnp.einsum("bij,bjm->bim", roots.astype(a.dtype), blocks).reshape(a.shape)
+def _prior(kernel: Kernel, groups: ScaledRows) -> Float[Array, "b t t"]:
+    """Prior covariances within groups, over the noise."""
+    return jax.vmap(kernel)(groups.X) * (groups.scale[:, :, None] * groups.scale[:, None, :])
 
 
-def _count(mask, dtype) -> Float[Array, ""]:
-    return jnp.sum(mask.astype(dtype))
+def _is_short(A) -> bool:
+    """Whether rows are in single precision, so that their rounding may have to be covered by noise."""
+    return A.dtype != jnp.float64
 
 
-def _no_V(structure: Structure) -> ValueError:
+def no_V(structure: Structure) -> ValueError:
+    """The error where a structure is asked for blocks of V, and has none."""
+    if structure.is_bound:
+        return ValueError(f"V has no blocks under bound={structure.name!r}; use one such as 'block' or 'diagonal'")
     return ValueError(f"{structure.name} has no q(f|u) and so no V; use a bound such as 'diagonal'")
 
 
+#: Rows that share what they are given, unless the user says otherwise.
+BLOCK = 16
 STANDARD, SPHERICAL, DIAGONAL = Standard(), Spherical(), Diagonal()
 
 
@@ -308,14 +358,47 @@ def Block(size: int = 64, partition: str = "locality", seed: int = 0) -> Structu
     return Blocks(size, partition, seed) if size > 1 else DIAGONAL
 
 
-def PowerEP(alpha: float, block: int = 1, partition: str = "locality", seed: int = 0) -> Structure:
+def Neighbours(neighbours: int = 32, block: int = BLOCK, seed: int = 0) -> Structure:
+    """Each block of rows is given its nearest earlier rows (maths 11.2): a bound, never looser than `Block`.
+
+    Args:
+        neighbours: rows that a block is given, at most.
+        block: neighbouring rows that share what they are given; 1 gives each row its own neighbours.
+        seed: of the order in which blocks come: what is earlier is drawn at random.
+
+    >>> Neighbours(32).is_bound
+    True
+    """
+    _check_neighbours(neighbours, block, seed)
+    return Blocks(block, "locality", seed, 0.0, neighbours)
+
+
+def Vecchia(neighbours: int = 32, block: int = BLOCK, seed: int = 0) -> Structure:
+    """The density of each block given its nearest earlier rows and u (maths 11.3): close to the evidence, no bound.
+
+    Args:
+        neighbours: rows that a block is given, at most.
+        block: neighbouring rows that share what they are given; 1 gives each row its own neighbours.
+        seed: of the order in which blocks come: what is earlier is drawn at random.
+
+    >>> Vecchia(32).is_bound
+    False
+    """
+    _check_neighbours(neighbours, block, seed)
+    return Blocks(block, "locality", seed, 1.0, neighbours)
+
+
+def PowerEP(
+    alpha: float, block: int = 1, partition: str = "locality", seed: int = 0, neighbours: int = 0
+) -> Structure:
     """Power EP (maths 2.2), which approximates the log evidence from neither side: it is no bound.
 
     Args:
         alpha: power, above 0 (near the standard bound) and at most 1 (FITC, or PITC with blocks).
         block: rows in a block; 1 treats each row by itself.
         partition: which rows share a block, as in `Block`.
-        seed: of the partition "random".
+        seed: of the partition "random", and of the order of blocks with neighbours.
+        neighbours: rows that each block is given, as in `Vecchia`, which is the case of power 1.
 
     >>> PowerEP(0.5, block=64).name
     'PowerEP(0.5, block=64)'
@@ -323,12 +406,23 @@ def PowerEP(alpha: float, block: int = 1, partition: str = "locality", seed: int
     if not 0 < checks.number("alpha", alpha) <= 1:
         raise ValueError(f"alpha must lie in (0, 1], got {alpha!r}; 0 itself is bound='standard'")
     _check_blocks("block", block, partition, seed)
-    return Blocks(block, partition, seed, float(alpha)) if block > 1 else RowPowerEP(float(alpha))
+    if checks.seed("neighbours", neighbours):
+        _check_neighbours(neighbours, block, seed)
+        if partition != "locality":
+            raise ValueError(f"neighbours goes with partition='locality', not {partition!r}")
+    several = block > 1 or neighbours > 0
+    return Blocks(block, partition, seed, float(alpha), neighbours) if several else RowPowerEP(float(alpha))
 
 
 def _check_blocks(name: str, size: int, partition: str, seed: int) -> None:
     checks.count(name, size)
     checks.choice("partition", partition, PARTITIONS)
+    checks.seed("seed", seed)
+
+
+def _check_neighbours(neighbours: int, block: int, seed: int) -> None:
+    checks.count("neighbours", neighbours)
+    checks.count("block", block)
     checks.seed("seed", seed)
 
 
@@ -341,11 +435,13 @@ def named(bound: Any) -> Structure:
         "spherical": SPHERICAL,
         "diagonal": DIAGONAL,
         "block": Block(),
+        "neighbours": Neighbours(),
+        "vecchia": Vecchia(),
         "power_ep": PowerEP(0.5, block=64),
     }
     if not isinstance(bound, str) or bound not in table:
         raise ValueError(
             f"bound must be one of {', '.join(map(repr, table))}, or an object such as "
-            f"tightgp.Block(64) or tightgp.PowerEP(0.5); got {bound!r}"
+            f"tightgp.Block(64) or tightgp.Vecchia(32); got {bound!r}"
         )
     return table[bound]

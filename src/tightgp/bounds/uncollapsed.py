@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from tightgp.bounds import psi
-from tightgp.bounds.latents import Averages, Latents, mix
+from tightgp.bounds.latents import Latents, mix
 from tightgp.bounds.psi.nodes import expanded
-from tightgp.bounds.structures import Structure
+from tightgp.bounds.structures import Rowwise, ScaledRows, Structure
 from tightgp.data.placement import PlacedRows
 from tightgp.data.rows import Rows
 from tightgp.likelihoods.base import Likelihood
@@ -67,7 +67,8 @@ def rows_term(functions: Functions, rows: PlacedRows, structure: Structure, key:
     most = max(
         per_backend(_CHUNK_BYTES) // (_row_numbers(functions, rows.like, size) * rows.like.X.dtype.itemsize), size
     )
-    plan = chunks.plan(rows.num_rows, most, size)
+    partition = structure.partition
+    plan = partition.pieces(rows.num_rows) if partition.neighbours else chunks.plan(rows.num_rows, most, size)
     data = rows.fold(partial(_chunk_term, structure), functions, key, chunks=plan)
     data = data._replace(clamped=jax.lax.stop_gradient(data.clamped))
     if functions.v is None:
@@ -101,7 +102,7 @@ def data_term(functions: Functions, rows: Rows, structure: Structure, key: jax.A
     likelihood = likelihood if rows.noise_variance is None else likelihood.with_known(rows.noise_variance)
     observed = ~jnp.isnan(rows.y)
     y = jnp.where(observed, rows.y, likelihood.filler)
-    groups = [_at_rows(group, rows, structure) for group in functions.latents]
+    groups = [_at_rows(group, rows) for group in functions.latents]
     mean = jnp.concatenate([one.mean for one in groups], axis=1)
     spread = jnp.concatenate([one.spread for one in groups], axis=1)
     if functions.v is not None:
@@ -113,32 +114,52 @@ def data_term(functions: Functions, rows: Rows, structure: Structure, key: jax.A
     if functions.v is None:
         precision = jnp.where(observed, jnp.broadcast_to(1 / likelihood.variance, y.shape), 0.0)
         precision = precision if functions.mixing is None else precision @ (functions.mixing**2)
-        value = value - 0.5 * _penalty(groups, precision, rows.weight, structure)
+        pairs = list(zip(functions.latents, groups, strict=True))
+        value = value - 0.5 * _penalty(pairs, precision, rows, structure)
     if functions.mixing is not None:
         observed = jnp.any(observed, axis=1, keepdims=True)
     seen = jnp.sum(jnp.where(observed, rows.weight[:, None], 0.0), axis=0)
     return DataTerm(value, seen, sum((one.clamped for one in groups), jnp.zeros((), rows.X.dtype)))
 
 
-def _at_rows(group: Latents, rows: Rows, structure: Structure) -> Averages:
+class AtRows(NamedTuple):
+    """A group of functions at rows: mean and variance from q(w) (n, l), the part of the prior's variance that the
+    inducing points leave (n,); whitened rows, or None where inputs are uncertain; how many of ``left`` were clamped."""
+
+    mean: Float[Array, "n l"]
+    spread: Float[Array, "n l"]
+    left: Float[Array, " n"]
+    A: Float[Array, "n m"] | None
+    clamped: Float[Array, ""]
+
+
+def _at_rows(group: Latents, rows: Rows) -> AtRows:
     if rows.input_variance is not None:
-        return group.averaged(rows.X, rows.input_variance)
+        averages = group.averaged(rows.X, rows.input_variance)
+        return AtRows(averages.mean, averages.spread, averages.left, None, averages.clamped)
     A = group.rows(rows.X)
-    R, clamped = structure.residuals(A, structure.prior(group.kernel, rows.X))
-    return Averages(group.mean(A), jnp.broadcast_to(group.spread(A), (len(A), group.num_functions)), R, clamped)
+    left = group.kernel.diagonal(rows.X) - jnp.sum(A * A, axis=1)
+    clamped = jnp.sum((left < 0).astype(left.dtype))
+    spread = jnp.broadcast_to(group.spread(A), (len(A), group.num_functions))
+    return AtRows(group.mean(A), spread, jnp.maximum(left, 0.0), A, clamped)
 
 
-def _penalty(groups: list[Averages], precision, weight, structure: Structure):
+def _penalty(groups: list[tuple[Latents, AtRows]], precision, rows: Rows, structure: Structure):
     """``Σ weight·φ`` over rows or blocks and latents; a row of weight zero is not there."""
-    real = weight > 0
-    share = jnp.sum(weight) / jnp.maximum(jnp.sum(real), 1)  # a chunk may be all padding
-    total, column = jnp.zeros((), weight.dtype), 0
-    for one in groups:
+    real = rows.weight > 0
+    share = jnp.sum(rows.weight) / jnp.maximum(jnp.sum(real), 1)  # a chunk may be all padding
+    total, column = jnp.zeros((), rows.weight.dtype), 0
+    for group, one in groups:
 
-        def of_latent(c, R=one.left):
+        def of_latent(c, group=group, one=one):
             seen = real & (c > 0)  # the root of zero has no derivative
             scale = jnp.where(seen, jnp.sqrt(jnp.where(seen, c, 1.0)), 0.0)
-            return jnp.sum(structure.penalties(structure.scaled(R, scale)))
+            if one.A is None:
+                assert isinstance(structure, Rowwise)
+                return jnp.sum(structure.row_penalties(one.left * scale**2))
+            nothing = jnp.zeros((len(scale), 0), scale.dtype)
+            scaled = ScaledRows(one.A * scale[:, None], rows.X, nothing, scale, rows.conditioners)
+            return jnp.sum(structure.penalties(group.kernel, scaled)[0])
 
         count = one.mean.shape[1]
         total = total + jnp.sum(jax.vmap(of_latent, in_axes=1)(precision[:, column : column + count]))

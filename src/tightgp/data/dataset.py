@@ -125,7 +125,7 @@ class Dataset:
         key = (partition, None if metric is None else np.asarray(metric).tobytes())
         if self._placed.get("key") != key:
             order = partition.order(self.X, metric)
-            placed = place(self.rows(), order, partition.size)
+            placed = place(self.rows(), order, partition, metric)
             if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(placed)):
                 return placed, order  # inside a JAX trace, which nothing may outlive
             self._placed.update(key=key, answer=(placed, order))

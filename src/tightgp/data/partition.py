@@ -1,4 +1,4 @@
-"""Which rows share a block: row orders in which blocks are consecutive (maths 1.6)."""
+"""Which rows share a block, and which rows a block is given (maths 1.6, 11.1)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,23 +6,52 @@ from typing import Any
 
 import numpy as np
 
+from tightgp.numerics import chunks
+from tightgp.numerics.chunks import PAD_FRACTION, Chunks, rounded_up
+
 PARTITIONS = ("locality", "rows", "random")
 #: So much of the inputs is in memory at a time: they may be a file that does not fit.
 _PIECE_BYTES = 64 << 20
+#: Rows that blocks are given, gathered for one piece, have at most so many whitened rows in all.
+_GATHERED_ROWS = 1 << 19
+#: Single rows with neighbours are ordered by a tree with leaves of so many rows.
+_LEAF = 64
 
 
 @dataclass(frozen=True)
 class Partition:
-    """Blocks of ``size`` rows: "locality" groups neighbours, "rows" keeps the order, "random" shuffles by ``seed``."""
+    """Blocks of ``size`` rows: "locality" groups neighbours, "rows" keeps the order, "random" shuffles by ``seed``.
+
+    Each block is given up to ``neighbours`` rows of blocks that come before it in an order drawn by ``seed``.
+    """
 
     size: int
     how: str = "rows"
     seed: int = 0
+    neighbours: int = 0
+
+    @property
+    def trivial(self) -> bool:
+        """Whether each row is by itself."""
+        return self.size == 1 and not self.neighbours
 
     @property
     def needs_metric(self) -> bool:
-        """Whether distances between rows decide which of them share a block."""
-        return self.size > 1 and self.how == "locality"
+        """Whether distances between rows decide which of them belong together."""
+        return self.neighbours > 0 or (self.size > 1 and self.how == "locality")
+
+    @property
+    def given_per_row(self) -> int:
+        """How many of the rows that its block is given are listed with each row."""
+        return -(-self.neighbours // self.size)
+
+    def pieces(self, count: int) -> Chunks:
+        """How ``count`` rows are cut into pieces; a block is given rows of its own piece.
+
+        This limits the memory for gathered rows. Padding makes no difference, nor does what else the machine can bear.
+        """
+        most = _GATHERED_ROWS // max(1, self.given_per_row)
+        return chunks.plan(rounded_up(count, PAD_FRACTION), most, self.size)
 
     def order(self, X: Any, metric: Any = None) -> np.ndarray | None:
         """The row order that makes the blocks consecutive; None for the order the rows have.
@@ -31,11 +60,16 @@ class Partition:
         whole blocks. O(N log N), deterministic. A memory-mapped ``X`` is read a piece at a time: once for each level of
         the tree until parts fit into memory, and once more for all levels below.
         """
-        if self.size == 1 or self.how == "rows":
+        if self.trivial or self.how == "rows":
             return None
         if self.how == "random":
             return np.random.default_rng(self.seed).permutation(len(X))
-        return _median_splits(np.asarray(X), self.size, np.asarray(metric))
+        leaf = _LEAF if self.size == 1 else self.size
+        return _median_splits(np.asarray(X), leaf, np.asarray(metric))
+
+
+#: Each row by itself.
+SINGLE = Partition(1)
 
 
 def _median_splits(X: np.ndarray, size: int, metric: np.ndarray) -> np.ndarray:

@@ -19,15 +19,15 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from tightgp import distributed
+from tightgp.data.neighbours import Reordered, conditioners
+from tightgp.data.partition import SINGLE, Partition
 from tightgp.data.rows import Rows
-from tightgp.numerics.chunks import Chunks, cut, rounded_up, scan
+from tightgp.numerics.chunks import PAD_FRACTION, Chunks, cut, rounded_up, scan
 
 #: The mesh axis over which rows are spread.
 _AXIS = "rows"
 #: Data up to this size are copied to a CPU "device"; larger ones stay where they are.
 _CPU_BYTES = 2 << 30
-#: Pad the number of rows by at most 1/64, so that nearby sizes share one compiled program.
-_PAD_FRACTION = 64
 
 
 class PlacedRows(eqx.Module):
@@ -154,10 +154,11 @@ def _own_part(array: jax.Array) -> np.ndarray:
 
 
 class HostRows:
-    """Arrays on the host, such as memory-mapped files, and the order in which to read their rows."""
+    """Arrays on the host, such as memory-mapped files, the order in which to read their rows, and, in that order, what
+    blocks are given."""
 
-    def __init__(self, rows: Rows, order: np.ndarray | None):
-        self.rows, self.order = rows, order
+    def __init__(self, rows: Rows, order: np.ndarray | None, conditioners: np.ndarray | None = None):
+        self.rows, self.order, self.conditioners = rows, order, conditioners
         self.number = next(_NUMBERS)
         _HOSTS[self.number] = self
 
@@ -168,8 +169,16 @@ class HostRows:
         which: Any = slice(start, end) if self.order is None else self.order[start:end]
         if start >= self.rows.num_rows:
             nothing = self.rows.map(lambda a: np.asarray(a[:1])).padded(size)
-            return nothing._replace(weight=np.zeros_like(nothing.weight))
-        return self.rows.map(lambda a: np.asarray(a[which])).padded(size)
+            return self._with_conditioners(nothing._replace(weight=np.zeros_like(nothing.weight)), start)
+        return self._with_conditioners(self.rows.map(lambda a: np.asarray(a[which])).padded(size), start)
+
+    def _with_conditioners(self, chunk: Rows, start: int) -> Rows:
+        if self.conditioners is None:
+            return chunk
+        found = np.full((chunk.num_rows, self.conditioners.shape[1]), -1, np.int32)
+        given = self.conditioners[start : start + len(found)]
+        found[: len(given)] = given
+        return chunk._replace(conditioners=found)
 
 
 #: Host rows that compiled programs read by number: a program outlives its data, and must not keep them alive.
@@ -189,10 +198,10 @@ class OnHost(PlacedRows):
     structure: Any = eqx.field(static=True)
 
     @classmethod
-    def of(cls, rows: Rows, order: np.ndarray | None) -> "OnHost":
-        """``rows``, to be read in this order."""
-        host = HostRows(rows, order)
-        leaves, structure = jax.tree.flatten(rows)
+    def of(cls, rows: Rows, order: np.ndarray | None, conditioners: np.ndarray | None = None) -> "OnHost":
+        """``rows``, to be read in this order, in which they have these conditioners."""
+        host = HostRows(rows, order, conditioners)
+        leaves, structure = jax.tree.flatten(rows._replace(conditioners=conditioners))
         placed = cls(jnp.asarray(host.number), tuple((a.shape, a.dtype.str) for a in leaves), structure)
         object.__setattr__(placed, "_host", host)  # keeps the arrays while this object lives; not part of the tree
         return placed
@@ -272,26 +281,43 @@ def on_device(rows: Rows) -> OnDevice:
     return OnDevice(rows.map(jnp.asarray))
 
 
-def place(rows: Rows, order: np.ndarray | None = None, multiple: int = 1) -> PlacedRows:
-    """Put rows, in this order, where there is room for them.
+def place(rows: Rows, order: np.ndarray | None = None, partition: Partition = SINGLE, metric: Any = None) -> PlacedRows:
+    """Put rows, in this order, where there is room for them, and find the neighbours that blocks are given.
 
     That is the device; all devices where there are several; or the host, where rows are memory-mapped or too many. On
-    devices they are padded to one of few lengths. Each device has a multiple of ``multiple`` rows.
+    devices they are padded to one of few lengths. Each device has whole blocks of the partition.
     """
     leaves = jax.tree.leaves(rows)
     if any(isinstance(a, jax.core.Tracer) for a in leaves):
+        if partition.neighbours:
+            raise ValueError("neighbours are searched among known inputs: use model.prepare(data) outside of JAX traces")
         return on_device(rows if order is None else rows.take(order))
     devices, nbytes = jax.local_device_count(), sum(a.nbytes for a in leaves)
     if distributed.is_multiprocess():
         distributed.all_succeed(lambda: _check_room(nbytes))
-        return spread(rows if order is None else rows.take(order), max(distributed.row_counts(rows.num_rows)), multiple)
+        most = max(distributed.row_counts(rows.num_rows))
+        return _spread(rows if order is None else rows.take(order), most, partition, metric)
     one = devices == 1 or getattr(jax.config, "jax_default_device", None) is not None
     if any(map(is_mapped, leaves)) or nbytes > device_room() * (1 if one else devices):
-        return OnHost.of(rows.map(np.asarray), order)
+        rows = rows.map(np.asarray)
+        X = rows.X if order is None else Reordered(rows.X, order)
+        return OnHost.of(rows, order, _conditioners(X, rows.num_rows, partition, metric))
     rows = rows if order is None else rows.take(order)
     if not one:
-        return spread(rows, rows.num_rows, multiple)
-    return on_device(rows.map(np.asarray).padded(rounded_up(rows.num_rows, _PAD_FRACTION)))
+        return _spread(rows, rows.num_rows, partition, metric)
+    length = rounded_up(rows.num_rows, PAD_FRACTION)
+    rows = rows.map(np.asarray)
+    return on_device(_with_conditioners(rows, _conditioners(rows.X, length, partition, metric)).padded(length))
+
+
+def _conditioners(X, length: int, partition: Partition, metric) -> np.ndarray | None:
+    """The rows that blocks are given, of rows in their order that will be padded to ``length``; None for none."""
+    return conditioners(X, np.asarray(metric), partition, length) if partition.neighbours else None
+
+
+def _with_conditioners(rows: Rows, found: np.ndarray | None) -> Rows:
+    """Whole blocks of rows, with what each block is given."""
+    return rows if found is None else rows.padded(len(found))._replace(conditioners=found)
 
 
 def _check_room(nbytes: int) -> None:
@@ -303,13 +329,18 @@ def _check_room(nbytes: int) -> None:
         )
 
 
-def spread(rows: Rows, most: int, multiple: int = 1) -> OnDevices:
+def _spread(rows: Rows, most: int, partition: Partition, metric) -> OnDevices:
     """This process's rows over its devices, beside those of the others; no process has more than ``most``."""
-    local = jax.local_device_count()
-    each = rounded_up(math.ceil(most / local), _PAD_FRACTION)
+    local, multiple = jax.local_device_count(), partition.size
+    each = rounded_up(math.ceil(most / local), PAD_FRACTION)
     each = -(-each // multiple) * multiple if multiple < each else each
+    rows = rows.map(np.asarray)
+    if partition.neighbours:  # a device's blocks are given rows of the same device
+        parts = [rows.X[i * each : (i + 1) * each] for i in range(local)]
+        found = [conditioners(part, np.asarray(metric), partition, each) for part in parts if len(part)]
+        rows = _with_conditioners(rows, np.concatenate(found))
     mesh = device_mesh()
-    return OnDevices(to_devices(rows.map(np.asarray).padded(each * local), mesh), mesh)
+    return OnDevices(to_devices(rows.padded(each * local), mesh), mesh)
 
 
 def device_mesh() -> Mesh:

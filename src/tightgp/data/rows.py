@@ -21,6 +21,8 @@ class Rows(NamedTuple):
         noise_variance: (n,), the known part of each row's noise variance; None where there is none.
         input_variance: which inputs are uncertain, and how much; None where all are known.
         index: (n,), the number of each row in the data set; None where rows are in its order.
+        conditioners: (n, w), rows that each row's block is given, all rows of the block taken together: their numbers
+            within the same piece of the placed rows (see `Partition.pieces`), -1 for none. None without neighbours.
     """
 
     X: Any
@@ -29,6 +31,7 @@ class Rows(NamedTuple):
     noise_variance: Any = None
     input_variance: InputVariance | None = None
     index: Any = None
+    conditioners: Any = None
 
     @property
     def num_rows(self) -> int:
@@ -40,13 +43,16 @@ class Rows(NamedTuple):
         return jax.tree.map(function, self)
 
     def padded(self, length: int) -> "Rows":
-        """These rows and copies of the last one with weight 0, ``length`` in all."""
+        """These rows and copies of the last one with weight 0 and no conditioners, ``length`` in all."""
         if length == self.num_rows:
             return self
         rows = self.map(lambda a: pad_rows(a, length))
         real = np.arange(length) < self.num_rows
         xp: Any = np if isinstance(rows.weight, np.ndarray) else jax.numpy
-        return rows._replace(weight=xp.where(real, rows.weight, 0).astype(self.weight.dtype))
+        rows = rows._replace(weight=xp.where(real, rows.weight, 0).astype(self.weight.dtype))
+        if rows.conditioners is None:
+            return rows
+        return rows._replace(conditioners=xp.where(real[:, None], rows.conditioners, -1))
 
     def take(self, which: Any) -> "Rows":
         """Some of the rows, by numbers or a slice; ``index`` says which they are."""

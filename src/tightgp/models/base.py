@@ -127,11 +127,13 @@ class Grouped(Model):
 
     def regrouped(self, data: Dataset) -> tuple["Grouped", PlacedRows] | None:
         """This prepared model and its rows, grouped by the lengthscales it has now; None where groups do not change."""
-        before = data.placed(self.bound.partition, self.metric)[1]
+        before, old_metric = data.placed(self.bound.partition, self.metric)[1], self.metric
         model, rows = with_fields(self, metric=None).prepare(data)
         after = data.placed(model.bound.partition, model.metric)[1]
         assert before is not None
         assert after is not None
+        if self.bound.partition.neighbours:  # what blocks are given changes before the blocks do
+            return None if np.array_equal(np.asarray(old_metric), np.asarray(model.metric)) else (model, rows)
         return None if np.array_equal(before, after) else (model, rows)
 
 
@@ -199,7 +201,7 @@ def check_uncertain(
         psi.check(kernel, d, len(uncertain.columns))
     if not isinstance(mean, Zero | Constant):
         raise ValueError(f"mean must be Zero or Constant where inputs are uncertain, not {type(mean).__name__}")
-    if structure.partition.size > 1 or not structure.is_bound:
+    if not structure.partition.trivial or not structure.is_bound:
         raise ValueError(
             f"bound={structure.name!r} needs inputs that are known; with input_variance use 'diagonal', 'spherical' or "
             "'standard'"

@@ -237,6 +237,10 @@ class SVGP(Grouped, BatchModel):
     def rows_together(self) -> int:
         """How many consecutive rows a minibatch must not part."""
         size = self.bound.partition.size
+        if self.bound.partition.neighbours:
+            raise ValueError(
+                "bound='neighbours' cannot be trained on minibatches yet: leave out batch_size, or use tightgp.Block(64)"
+            )
         return 1 if size == WHOLE_BATCH else size
 
     def for_targets(self, vector: bool) -> "SVGP":

@@ -12,6 +12,8 @@ from tightgp.numerics.device import per_backend
 
 #: Memory that `map_rows` may use for a chunk: small for a CPU's cache, large enough for a GPU's cores.
 _MAP_BYTES = {"cpu": 64 << 20, "gpu": 1 << 29}
+#: Numbers of rows are padded by at most 1/64, so that nearby sizes share one compiled program.
+PAD_FRACTION = 64
 
 
 class Chunks(NamedTuple):

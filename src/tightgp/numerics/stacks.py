@@ -1,6 +1,12 @@
-"""Stacks of small matrices: factors, log determinants and Gram matrices of many blocks of rows at once."""
+"""Stacks of small matrices: blocks of rows, each given other rows, many at once (maths 11.1).
+
+A group is a block and what it is given: first the rows it is conditioned on, last its ``own`` rows. Everything is in
+units of the noise: ``R = P − AAᵀ`` is what the inducing points leave of the group's prior covariance ``P``, and
+``T = I + αR = CCᵀ`` has no pivot below one. Only ``w``, the last ``own`` rows of ``C⁻¹``, and the last pivots matter.
+"""
 
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,63 +15,135 @@ from jaxtyping import Array, Float
 
 from tightgp.numerics.linalg import full_precision
 
-#: The name under which inverse factors of blocks can be kept for the derivative (see `tightgp.data.placement`).
+#: The name under which inverse factors of groups can be kept for the derivative (see `tightgp.data.placement`).
 ROOTS = "roots of blocks"
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(1,))
-def noisy_roots(R: Float[Array, "b s s"], rounded: bool = False) -> Float[Array, "b s s"]:
-    """``L_b⁻¹`` of ``I + R_b = L_b L_bᵀ`` for covariances ``R_b`` in units of the noise.
+class Residual(NamedTuple):
+    """Residual variances of the own rows, and how many were below zero by rounding. They have no derivative."""
 
-    With ``rounded``, ``R_b`` may be indefinite by rounding, as in float32. Without rounding no pivot is below one;
-    where a pivot is far below, more noise is added: the first level of 0, 1, 10, 100, … at which none is.
+    variances: Float[Array, "b own"]
+    clamped: Float[Array, ""]
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+def conditional_logdets(
+    A: Float[Array, "b t m"], P: Float[Array, "b t t"], own: int, rounded: bool = False
+) -> tuple[Float[Array, " b"], Residual]:
+    """``δ = log|Cov(own | given)|`` of each group under ``T = I + P − AAᵀ`` (maths 11.1).
+
+    With ``rounded``, R may be indefinite by rounding, as in float32: see `_covered_factor`.
     """
-    return _inverse_roots(R, rounded)
-
-
-def _noisy_roots_fwd(R, rounded):
-    W = checkpoint_name(_inverse_roots(R, rounded), ROOTS)
-    return W, W
+    return _conditional_logdets_fwd(A, P, own, rounded)[0]
 
 
 @full_precision
-def _noisy_roots_bwd(rounded, W, bar):
-    P = -jnp.einsum("bij,bkj->bik", jnp.tril(bar), W)
-    P = jnp.tril(P) + jnp.swapaxes(jnp.tril(P, -1), 1, 2)
-    return (0.5 * jnp.einsum("bji,bjk,bkl->bil", W, P, W),)
-
-
-noisy_roots.defvjp(_noisy_roots_fwd, _noisy_roots_bwd)
-
-
-@partial(jax.custom_vjp, nondiff_argnums=(1,))
-def noisy_logdets(R: Float[Array, "b s s"], rounded: bool = False) -> Float[Array, " b"]:
-    """``log|I + R_b|``, for covariances as `noisy_roots` takes them."""
-    return _noisy_logdets_fwd(R, rounded)[0]
-
-
-def _noisy_logdets_fwd(R, rounded):
-    W = checkpoint_name(_inverse_roots(R, rounded), ROOTS)
-    return logdets_of_roots(W), W
+def _conditional_logdets_fwd(A, P, own, rounded):
+    W, residual = _inverse_factors(A, P, 1.0, own, rounded)
+    return (_logdets(W, own), residual), (A, W)
 
 
 @full_precision
-def _noisy_logdets_bwd(rounded, W, bar):
-    return (bar[:, None, None] * jnp.einsum("bki,bkj->bij", W, W),)
+def _conditional_logdets_bwd(own, rounded, residuals, bars):
+    A, W = residuals
+    w = W[:, -own:]
+    scaled = bars[0][:, None, None] * w
+    P_bar = jnp.einsum("boi,boj->bij", scaled, w)
+    if 2 * own > A.shape[1]:
+        return -2 * jnp.einsum("bij,bjm->bim", P_bar.astype(A.dtype), A), P_bar
+    wA = jnp.einsum("boi,bim->bom", w.astype(A.dtype), A)
+    return -2 * jnp.einsum("boi,bom->bim", scaled.astype(A.dtype), wA), P_bar
 
 
-noisy_logdets.defvjp(_noisy_logdets_fwd, _noisy_logdets_bwd)
+conditional_logdets.defvjp(_conditional_logdets_fwd, _conditional_logdets_bwd)
 
 
-def logdets_of_roots(W: Float[Array, "b s s"]) -> Float[Array, " b"]:
-    """``log|L_b L_bᵀ|`` from ``W_b = L_b⁻¹``."""
-    return -2 * jnp.sum(jnp.log(jnp.diagonal(W, axis1=1, axis2=2)), axis=1)
+class Conditioned(NamedTuple):
+    """Own rows and targets less what the given ones say of them, in units of what is left of their variance."""
+
+    A: Float[Array, "b own m"]
+    y: Float[Array, "b own p"]
+    logdets: Float[Array, " b"]
+    residual: Residual
 
 
-def _inverse_roots(R, rounded):
+@partial(jax.custom_vjp, nondiff_argnums=(3, 4, 5))
+def conditioned(
+    A: Float[Array, "b t m"],
+    P: Float[Array, "b t t"],
+    y: Float[Array, "b t p"],
+    alpha: float,
+    own: int,
+    rounded: bool = False,
+) -> Conditioned:
+    """``wA``, ``wy`` and ``δ`` of each group under ``T = I + α(P − AAᵀ)`` (maths 11.3)."""
+    return _conditioned_fwd(A, P, y, alpha, own, rounded)[0]
+
+
+@full_precision
+def _conditioned_fwd(A, P, y, alpha, own, rounded):
+    W, residual = _inverse_factors(A, P, alpha, own, rounded)
+    w = W[:, -own:]
+    wA = jnp.einsum("boi,bim->bom", w.astype(A.dtype), A)
+    wy = jnp.einsum("boi,bip->bop", w, y)
+    return Conditioned(wA, wy, _logdets(W, own), residual), (A, y, W, wA)
+
+
+@full_precision
+def _conditioned_bwd(alpha, own, rounded, residuals, bars):
+    """The derivative in T is ``½(wᵀH + Hᵀw)`` (maths 11.7), so that products have few ``own`` rows on one side."""
+    A, y, W, wA = residuals
+    w, short = W[:, -own:], A.dtype
+    w_bar = jnp.einsum("bom,bim->boi", bars.A, A).astype(W.dtype) + jnp.einsum("bop,bip->boi", bars.y, y)
+    Q = -jnp.einsum("boi,bji->boj", w_bar, W)
+    corner = jnp.tril(Q[:, :, -own:])
+    corner = 0.5 * (corner + jnp.swapaxes(jnp.tril(corner, -1), 1, 2))
+    H = jnp.einsum("boi,bij->boj", jnp.concatenate([Q[:, :, :-own], corner], axis=2), W)
+    H = H + bars.logdets[:, None, None] * w
+    half = jnp.einsum("boi,boj->bij", w, H)
+    P_bar = 0.5 * alpha * (half + jnp.swapaxes(half, 1, 2))
+    y_bar = jnp.einsum("boi,bop->bip", w, bars.y)
+    if 2 * own > A.shape[1]:
+        A_bar = jnp.einsum("boi,bom->bim", w.astype(short), bars.A)
+        return A_bar - 2 * jnp.einsum("bij,bjm->bim", P_bar.astype(short), A), P_bar, y_bar
+    HA = jnp.einsum("boi,bim->bom", H.astype(short), A)
+    A_bar = jnp.einsum("boi,bom->bim", w.astype(short), bars.A - alpha * HA)
+    return A_bar - alpha * jnp.einsum("boi,bom->bim", H.astype(short), wA), P_bar, y_bar
+
+
+conditioned.defvjp(_conditioned_fwd, _conditioned_bwd)
+
+
+@full_precision
+def conditional_roots(A: Float[Array, "b t m"], P: Float[Array, "b t t"], own: int) -> Float[Array, "b own t"]:
+    """``w`` of each group under ``T = I + P − AAᵀ``."""
+    return _inverse_factors(A, P, 1.0, own, A.dtype != P.dtype)[0][:, -own:]
+
+
+def _logdets(W, own) -> Float[Array, " b"]:
+    return -2 * jnp.sum(jnp.log(jnp.diagonal(W, axis1=1, axis2=2)[:, -own:]), axis=1)
+
+
+def _inverse_factors(A, P, alpha, own, rounded) -> tuple[Float[Array, "b t t"], Residual]:
+    """``C⁻¹`` of ``T = I + α(P − AAᵀ) = CCᵀ``, with residual variances below zero set to zero."""
+    R = P - grams(A)
+    below = jnp.minimum(jnp.diagonal(R, axis1=1, axis2=2), 0.0)
     eye = jnp.eye(R.shape[-1], dtype=R.dtype)
-    L = _covered_factor(R, eye) if rounded else jnp.linalg.cholesky(eye + R, symmetrize_input=False)
-    return jax.lax.linalg.triangular_solve(L, jnp.broadcast_to(eye, R.shape), left_side=True, lower=True)
+    W = noisy_roots(alpha * (R - below[:, None, :] * eye), rounded)
+    variances = (jnp.diagonal(R, axis1=1, axis2=2) - below)[:, -own:]
+    residual = Residual(variances, jnp.sum((below[:, -own:] < 0).astype(R.dtype)))
+    return checkpoint_name(W, ROOTS), residual
+
+
+def noisy_roots(R: Float[Array, "b s s"], rounded: bool = False) -> Float[Array, "b s s"]:
+    """``C⁻¹`` of ``I + R = CCᵀ`` for covariances R in units of the noise.
+
+    With ``rounded``, R may be indefinite by rounding, as in float32. Without rounding no pivot is below one; where a
+    pivot is far below, more noise is added: the first level of 0, 1, 10, 100, … at which none is.
+    """
+    eye = jnp.eye(R.shape[-1], dtype=R.dtype)
+    C = _covered_factor(R, eye) if rounded else jnp.linalg.cholesky(eye + R, symmetrize_input=False)
+    return jax.lax.linalg.triangular_solve(C, jnp.broadcast_to(eye, R.shape), left_side=True, lower=True)
 
 
 def _covered_factor(R, eye):
