@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.image import imread
 
-from tightgp.app import demo
+from tightgp.app.cli import demo
 
 
 def test_demo(tmp_path, capsys):
