@@ -1,11 +1,13 @@
-"""Distribution functions of counts given f and under a Gaussian f, and their quantiles."""
+"""Counts: limits, large rates, distribution functions given f and under a Gaussian f, and quantiles."""
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from tests.likelihoods.cases import log_density
 from tightgp import likelihoods as L
 
 LIKELIHOODS = {
@@ -14,7 +16,22 @@ LIKELIHOODS = {
     "dispersed": L.NegativeBinomial(0.8),
     "almost poisson": L.NegativeBinomial(2e-6),
 }
+
+
 each_likelihood = pytest.mark.parametrize("lik", LIKELIHOODS.values(), ids=LIKELIHOODS.keys())
+
+
+def test_negative_binomial_with_small_dispersion_is_close_to_poisson():
+    F, y = np.array([[0.3], [2.0]]), np.array([[1.0], [9.0]])
+    close = log_density(L.NegativeBinomial(2e-6), F, y)
+    np.testing.assert_allclose(close, log_density(L.Poisson(), F, y), rtol=1e-4)
+
+
+def test_samples_of_large_rates():
+    """Rates beyond the range of 64-bit integers."""
+    F = np.array([[11.0], [12.0], [60.0], [400.0]])
+    y = jax.jit(L.Poisson().sample)(jax.random.key(0), F)
+    np.testing.assert_allclose(np.log(y), F, atol=0.02)
 
 
 def scipy_distribution(lik, f):

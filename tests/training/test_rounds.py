@@ -5,12 +5,12 @@ import shutil
 import signal
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import tightgp as tgp
+from tests.training.problems import assert_same
 from tightgp.data.placement import on_device
 from tightgp.data.rows import Rows
 from tightgp.io import modelfile
@@ -29,16 +29,6 @@ ADAM = {"method": "adam", "steps": 100, "learning_rate": 0.05}
 
 def run(model=MODEL, data=DATA, **options):
     return tgp.fit(model, data, progress=False, **options)
-
-
-def assert_same(one, other):
-    assert (one.message, one.reason, one.objective) == (other.message, other.reason, other.objective)
-    assert (one.evaluations, one.restarts) == (other.evaluations, other.restarts)
-    for a, b in zip(jax.tree.leaves(one.model), jax.tree.leaves(other.model), strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert one.trace.keys() == other.trace.keys()
-    for name in one.trace:
-        np.testing.assert_array_equal(one.trace[name], other.trace[name])
 
 
 @pytest.mark.parametrize("options", [LBFGS, ADAM], ids=["lbfgs", "adam"])
@@ -296,31 +286,3 @@ def test_a_resume_that_changes_what_a_round_begins_with_begins_it_anew(changed, 
     assert_same(run(**options, checkpoint=path, resume=True), run(**options))
     sections = modelfile.read(path, "checkpoint")["sections"]
     assert len(sections) == options["refresh"] + options.get("restarts", 0) + 1
-
-
-SVGP = tgp.SVGP(KERNEL, tgp.likelihoods.Gaussian(0.1), X[:5], tgp.Block(8))
-
-
-@pytest.mark.parametrize(
-    ("model", "options", "message"),
-    [
-        (MODEL, {"refresh": -1}, "refresh must be a whole number of at least 0, got -1"),
-        (MODEL, {"refresh": True}, "refresh must be a whole number of at least 0, got True"),
-        (MODEL, {"refresh": 1.5}, "refresh must be a whole number of at least 0, got 1.5"),
-        (
-            tgp.SGPR(KERNEL, X[:5]),
-            {"refresh": 1},
-            r"refresh needs a bound that groups neighbours, such as .*Block\(64\)",
-        ),
-        (tgp.SGPR(KERNEL, X[:5], bound=tgp.Block(1)), {"refresh": 1}, "refresh needs a bound"),
-        (tgp.SGPR(KERNEL, X[:5], bound=tgp.PowerEP(1.0)), {"refresh": 1}, "refresh needs a bound"),
-        (tgp.SGPR(KERNEL, X[:5], bound=tgp.Block(8, "rows")), {"refresh": 1}, "refresh needs a bound"),
-        (tgp.SGPR(KERNEL, X[:5], bound=tgp.Block(8, "random")), {"refresh": 1}, "refresh needs a bound"),
-        (tgp.ExactGP(KERNEL), {"refresh": 1}, "this ExactGP has no such partition"),
-        (SVGP, {"refresh": 1, "batch_size": 16}, "refresh goes with full-batch training, so leave out batch_size"),
-    ],
-)
-def test_bad_arguments(model, options, message, monkeypatch):
-    monkeypatch.setattr(type(model), "prepare", lambda *_: pytest.fail("prepared"))
-    with pytest.raises(ValueError, match=message):
-        run(model, **options)

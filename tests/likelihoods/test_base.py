@@ -1,23 +1,18 @@
+"""What every likelihood keeps: valid targets and arguments, densities, moments and expectations against references."""
+
 import itertools
-import math
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
-from scipy import special, stats
+from scipy import special
 
-from tests.likelihoods.cases import CASES, each_likelihood
+from tests.likelihoods.cases import CASES, each_likelihood, expectations, log_density
 from tightgp import likelihoods as L
 from tightgp import parameters
 from tightgp.likelihoods import quadrature
-from tightgp.likelihoods.special import log_beta, log_gamma_peak, log_ndtr_difference
-
-
-@jax.jit
-def log_density(lik, F, y):
-    return lik.log_density(F, y)
 
 
 @each_likelihood()
@@ -54,12 +49,6 @@ def test_samples_have_the_moments_of_the_density(case):
         assert np.all(np.abs(np.mean(draw, axis=0) - expected) < 5 * error + 1e-12)
 
 
-@jax.jit
-def expectations(lik, mean, var, y):
-    densities = lik.expected_log_density(mean, var, y), lik.predictive_log_density(mean, var, y)
-    return *densities, *lik.predict(mean, var)
-
-
 def gaussian_nodes(mean, var):
     """Values and weights of f ~ N(mean, var) on a grid: 100 nodes for one latent, 40² for two, 24³ for three."""
     nodes, weights = hermegauss({1: 100, 2: 40, 3: 24}[mean.shape[1]])
@@ -87,51 +76,6 @@ def test_expectations_match_quadrature(case, monkeypatch, rng):
     ]
     for got, wanted in zip(expectations(lik, mean, var, y), expected, strict=True):
         np.testing.assert_allclose(got, wanted, **tolerance)
-
-
-@pytest.mark.parametrize(
-    ("lik", "y", "rtol"),
-    [
-        (L.Poisson(), 3000.0, 1e-8),
-        (L.NegativeBinomial(0.001), 40.0, 1e-7),
-        (L.Gamma(900.0), 0.05, 1e-8),
-        (L.Beta(5000.0), 0.97, 1e-7),
-        (L.StudentT(3.0, 0.01), 2.0, 1e-8),
-        (L.StudentT(0.7, 0.5), 30.0, 1e-8),
-        (L.StudentT(500.0, 0.5), 9.0, 1e-8),
-        (L.Bernoulli("logit"), 1.0, 1e-2),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_expectations_of_densities_much_narrower_or_wider_than_the_latents(lik, y, rtol):
-    mean, var, y = np.array([[1.0], [-0.5], [3.0]]), np.array([[2.0], [9.0], [0.3]]), np.full((3, 1), y)
-    z = np.linspace(-14, 14, 40001)
-    log_weights = stats.norm.logpdf(z) + np.log(z[1] - z[0])
-    table = np.asarray(log_density(lik, mean + z[:, None, None] * np.sqrt(var), y))
-    expected = special.logsumexp(table + log_weights[:, None, None], axis=0)
-    results = expectations(lik, mean, var, y)
-    np.testing.assert_allclose(results[1], expected, rtol=rtol)
-    if isinstance(lik, L.StudentT):
-        np.testing.assert_allclose(results[0], np.tensordot(np.exp(log_weights), table, axes=1), rtol=1e-8)
-
-
-def test_robust_max_matches_bivariate_normal_probabilities(rng):
-    """The density of RobustMax has jumps, so that a grid of nodes cannot be the reference."""
-    case = CASES["robust_max"]
-    lik, mean, y = case.build(), case.latents(), case.targets
-    var = rng.uniform(0.05, 0.3, size=mean.shape)
-    largest = np.empty_like(mean)
-    for i, c in itertools.product(range(3), range(3)):
-        others = [k for k in range(3) if k != c]
-        covariance = np.diag(var[i, others]) + var[i, c]
-        largest[i, c] = stats.multivariate_normal(mean[i, others] - mean[i, c], covariance).cdf([0, 0])
-    right, wrong = 1 - lik.epsilon, lik.epsilon / 2
-    p = largest * right + (1 - largest) * wrong
-    own = np.take_along_axis(largest, y.astype(int), axis=1)
-    log_p = np.log(np.take_along_axis(p, y.astype(int), axis=1))
-    expected = [own * np.log(right) + (1 - own) * np.log(wrong), log_p, p, p * (1 - p)]
-    for got, wanted in zip(expectations(lik, mean, var, y), expected, strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=1e-3)
 
 
 EXTREMES = np.array([[-30.0, 100.0], [30.0, 100.0], [0.0, 0.0], [30.0, 1e-6], [-30.0, 1e-6]])
@@ -198,83 +142,12 @@ def test_one_parameter_per_output(make):
         both.check_targets(np.ones((2, 3)))
 
 
-@pytest.mark.parametrize("noise", [None, 0.2, [0.2, 0.3]])
-def test_known_noise(noise):
-    known, F, y = jnp.array([0.5, 0.1, 0.7]), np.ones((3, 2)), np.zeros((3, 2))
-    lik = L.Gaussian(noise).with_known(known)
-    total = np.broadcast_to((0 if noise is None else np.array(noise)) + known[:, None], (3, 2))
-    np.testing.assert_allclose(np.broadcast_to(lik.variance, (3, 2)), total, rtol=1e-12)
-    np.testing.assert_allclose(lik.moments(np.ones((4, 3, 2)))[1], np.broadcast_to(total, (4, 3, 2)), rtol=1e-12)
-    np.testing.assert_allclose(lik.log_density(F, y), stats.norm(1, np.sqrt(total)).logpdf(0), rtol=1e-12)
-    np.testing.assert_allclose(lik.predict(F, F)[1], 1 + total, rtol=1e-12)
-    single = parameters.cast(L.Gaussian(noise), jnp.float32).with_known(known.astype(np.float32))
-    assert single.variance.dtype == jnp.float32
-    with pytest.raises(ValueError, match=r"known noise .* not with Poisson"):
-        L.Poisson().with_known(known)
-
-
 def test_quadratic_likelihoods_have_constant_curvature():
     assert [name for name, case in CASES.items() if case.build().quadratic] == ["gaussian", "lognormal"]
     for lik in (L.Gaussian(0.3), L.LogNormal(0.3)):
         slope = jax.grad(lambda F, lik=lik: jnp.sum(lik.log_density(F, np.full((3, 1), 2.0))))
         slopes = jax.jit(slope)(np.array([[-1.0], [0.5], [4.0]]))
         np.testing.assert_allclose(np.diff(slopes, axis=0) / [[1.5], [3.5]], -1 / 0.3, rtol=1e-12)
-
-
-def test_log_ndtr_difference():
-    """Against SciPy in the lower tail, where it is accurate."""
-    lower, width = np.array([[-40.0, 1.0], [37.5, 2.0], [-1.0, 1e-3], [12.0, 1e-4], [-3.0, 30.0]]).T
-    low = np.where(lower < 0, lower, -lower - width)
-    log_upper = special.log_ndtr(low + width)
-    expected = log_upper + np.log(-np.expm1(special.log_ndtr(low) - log_upper))
-    np.testing.assert_allclose(jax.jit(log_ndtr_difference)(lower, width), expected, rtol=1e-8)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_log_beta(dtype):
-    """Against (a−1)!/(b(b+1)…(b+a−1)) for whole a, since SciPy's betaln is inaccurate for large b."""
-    a, b = (x.ravel().astype(dtype) for x in np.meshgrid([1.0, 2.0, 11.0, 400.0], [0.5, 8.1, 15.9, 16.1, 1e3, 1e6]))
-    steps = [np.arange(1, n) for n in a]
-    exact = [math.fsum(np.log(k / (float(x) + k))) - math.log(x) for k, x in zip(steps, b, strict=True)]
-    value, slopes = jax.jit(jax.vmap(jax.value_and_grad(log_beta, (0, 1))))(a, b)
-    eps = np.finfo(dtype).eps
-    np.testing.assert_allclose(value, exact, rtol=30 * eps, atol=30 * eps)
-    for got, x in zip(slopes, (a, b), strict=True):
-        slope = special.digamma(x.astype(float)) - special.digamma(a.astype(float) + b)
-        np.testing.assert_allclose(got, slope, rtol=30 * eps, atol=30 * eps)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_log_gamma_peak(dtype):
-    a = np.array([1e-5, 0.4, 3.0, 15.9, 16.1, 70.0], dtype)
-    exact = [float(x) * math.log(x) - float(x) - math.lgamma(x) for x in a]
-    np.testing.assert_allclose(jax.jit(log_gamma_peak)(a), exact, rtol=1e3 * np.finfo(dtype).eps)
-
-
-def test_negative_binomial_with_small_dispersion_is_close_to_poisson():
-    F, y = np.array([[0.3], [2.0]]), np.array([[1.0], [9.0]])
-    close = log_density(L.NegativeBinomial(2e-6), F, y)
-    np.testing.assert_allclose(close, log_density(L.Poisson(), F, y), rtol=1e-4)
-
-
-def test_samples_of_large_rates():
-    """Rates beyond the range of 64-bit integers."""
-    F = np.array([[11.0], [12.0], [60.0], [400.0]])
-    y = jax.jit(L.Poisson().sample)(jax.random.key(0), F)
-    np.testing.assert_allclose(np.log(y), F, atol=0.02)
-
-
-def test_student_variance_is_infinite_for_at_most_two_degrees_of_freedom():
-    F = np.zeros((1, 1))
-    for df in (1.0, 2.0):
-        assert np.isinf(L.StudentT(df).moments(F)[1])
-        assert np.isinf(L.StudentT(df).predict(F, F)[1])
-    np.testing.assert_allclose(L.StudentT(4.0, 3.0).predict(F, F + 1)[1], 19, rtol=1e-12)
-
-
-def test_default_ordinal_levels_are_equally_probable():
-    mean, y = np.zeros((3, 1)), np.array([[0.0], [2.0], [4.0]])
-    np.testing.assert_allclose(np.exp(expectations(L.Ordinal(5), mean, mean + 1, y)[1]), 0.2, rtol=1e-9)
 
 
 def test_which_parameters_are_trained():
@@ -285,3 +158,76 @@ def test_which_parameters_are_trained():
     assert trained(L.Ordinal(4)) == ["first_edge", "gaps"]
     assert trained(L.Gamma()) == ["shape"]
     assert trained(parameters.unfreeze(L.StudentT(), "df")) == ["df", "scale"]
+
+
+@each_likelihood()
+def test_valid_targets_are_accepted(case):
+    lik = case.build()
+    y = np.array([*case.valid, np.nan, lik.filler])[:, None]
+    for array in (y, y.astype(np.float32), jnp.asarray(y)):
+        lik.check_targets(array)
+    jax.jit(lambda y: lik.check_targets(y))(y)
+
+
+@each_likelihood()
+def test_invalid_targets_are_refused(case):
+    lik = case.build()
+    for value in case.invalid:
+        y = np.array([case.valid[0], np.nan, value, case.valid[1]])[:, None]
+        with pytest.raises(ValueError, match=f"{case.message}.* for {type(lik).__name__}: row 2 is {value}$"):
+            lik.check_targets(y)
+    with pytest.raises(ValueError, match=r"7 such rows: 0, 1, 2, 3, 4, \.\.\."):
+        lik.check_targets(np.full((7, 1), case.invalid[0]))
+
+
+@each_likelihood(but=[name for name, case in CASES.items() if case.build().num_latents is None])
+def test_likelihoods_with_several_latents_need_one_column_of_targets(case):
+    with pytest.raises(ValueError, match="y must have one column"):
+        case.build().check_targets(np.ones((3, 2)))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: L.Gaussian(-1.0), "noise_variance must be above its floor"),
+        (lambda: L.Gaussian(np.ones((2, 2))), r"noise_variance must be one number or have shape \(P,\)"),
+        (lambda: L.LogNormal(np.nan), "noise_variance must be above its floor 1e-06 and finite"),
+        (lambda: L.Gamma(0.0), "shape must be above its floor"),
+        (lambda: L.Gamma("round"), "shape must be an array of numbers"),
+        (lambda: L.NegativeBinomial(0.0), "dispersion must be above its floor"),
+        (lambda: L.Binomial(0), "num_trials must be a whole number of at least 1"),
+        (lambda: L.Binomial(2.5), "num_trials must be a whole number"),
+        (lambda: L.Binomial(3, "log"), "link must be one of 'probit', 'logit'"),
+        (lambda: L.Bernoulli("cauchy"), "link must be one of 'probit', 'logit'; got 'cauchy'"),
+        (lambda: L.StudentT(df=0.0), "df must be above its floor"),
+        (lambda: L.StudentT(df=[3.0, 4.0]), "df must be one number"),
+        (lambda: L.StudentT(scale=-1.0), "scale must be above its floor"),
+        (lambda: L.Beta(0.0), "precision must be above its floor"),
+        (lambda: L.Ordinal(), "needs num_levels or edges"),
+        (lambda: L.Ordinal(2), "num_levels must be a whole number of at least 3, got 2; for two levels use Bernoulli"),
+        (lambda: L.Ordinal(3.5), "num_levels must be a whole number"),
+        (lambda: L.Ordinal(4, edges=[0.0, 1.0]), "2 edges make 3 levels, but num_levels is 4"),
+        (lambda: L.Ordinal(edges=[0.0]), "edges must be 2 or more numbers"),
+        (lambda: L.Ordinal(edges=[0.0, 1.0, 1.0]), "gaps between edges must be above"),
+        (lambda: L.Ordinal(edges=[0.0, np.nan]), "gaps between edges must be .* finite"),
+        (lambda: L.Ordinal(edges=[0.0, np.inf]), "edges must be .* finite"),
+        (lambda: L.Ordinal(edges=["a", "b"]), "edges must be an array of numbers"),
+        (lambda: L.Ordinal(3, scale=0.0), "scale must be above its floor"),
+        (lambda: L.Softmax(1), "num_classes must be a whole number of at least 2, got 1"),
+        (lambda: L.Softmax(2.0), "num_classes must be a whole number"),
+        (lambda: L.RobustMax(1), "num_classes must be a whole number of at least 2"),
+        (lambda: L.RobustMax(3, 0.0), "epsilon must be above 0 and below 1, got 0.0"),
+        (lambda: L.RobustMax(3, 1.0), "epsilon must be above 0 and below 1"),
+        (lambda: L.RobustMax(3, "few"), "epsilon must be one finite number"),
+    ],
+)
+def test_invalid_arguments_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_repr_lists_the_parameters():
+    text = repr(L.StudentT(3.0, 0.5))
+    assert text.splitlines()[0] == "StudentT"
+    for part in ("df", "3", "no", "scale", "0.5", "yes"):
+        assert part in text
