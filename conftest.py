@@ -8,6 +8,7 @@ import tightgp as tgp
 
 @pytest.fixture(autouse=True)
 def example_namespace(doctest_namespace):
+    """Add the names that every example may use."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, size=(60, 2))
     y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.1 * rng.normal(size=60)

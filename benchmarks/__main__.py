@@ -1,7 +1,7 @@
 """The benchmark suite: tightgp against GPyTorch, GPflow and GPJax, all in one run, with ratios.
 
-Every measurement has a fresh process, and the rounds go through all libraries in turn, so that a change of the
-machine's pace hits all alike. Numbers are medians over the rounds of each process's best.
+Every measurement runs in a fresh process. Each round goes through all libraries, so that a change in the machine's
+speed affects all of them. A number is the median over the rounds of each process's best time.
 
     python -m benchmarks --peers .venv-peers/bin/python --gpjax .venv-gpjax/bin/python --out results.json
 """
@@ -24,14 +24,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--peers", help="python with GPyTorch and GPflow, or one of them; without it tightgp is alone")
-    parser.add_argument("--gpjax", help="python with GPJax, which needs another NumPy than GPflow")
-    parser.add_argument("--rows", default=",".join(ROWS), help=f"which, with commas: {','.join(ROWS)}")
+    parser.add_argument("--peers", help="python with GPyTorch and GPflow, or one of them; without it only tightgp runs")
+    parser.add_argument("--gpjax", help="python with GPJax, which needs a different NumPy from GPflow's")
+    parser.add_argument(
+        "--rows", default=",".join(ROWS), help=f"rows of the suite to run, with commas: {','.join(ROWS)}"
+    )
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="tiny sizes and one round, to see that everything runs")
-    parser.add_argument("--timeout", type=float, default=900.0, help="seconds that one process may take")
-    parser.add_argument("--out", type=Path, help="write the results as JSON, after every measurement")
-    parser.add_argument("--show", type=Path, help="print the tables of such a file, and measure nothing")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes and one round, to see that it works")
+    parser.add_argument("--timeout", type=float, default=900.0, help="time limit of one process, in seconds")
+    parser.add_argument("--out", type=Path, help="write the results as JSON to this file, after every measurement")
+    parser.add_argument("--show", type=Path, help="print the tables of such a file and measure nothing")
     arguments = parser.parse_args()
     if arguments.show:
         tables.show(json.loads(arguments.show.read_text()), _console())
@@ -39,7 +41,7 @@ def main() -> None:
     rows = tuple(arguments.rows.split(","))
     unknown = [row for row in rows if row not in ROWS]
     if unknown:
-        parser.error(f"--rows: {unknown[0]!r} is none of {', '.join(ROWS)}")
+        parser.error(f"--rows: {unknown[0]!r} is not one of {', '.join(ROWS)}")
     if arguments.rounds < 1:
         parser.error(f"--rounds must be at least 1, got {arguments.rounds}")
     rounds = 1 if arguments.quick else arguments.rounds
@@ -58,7 +60,7 @@ def main() -> None:
     try:
         suite.run(cases(rows, arguments.quick, peer), rounds, console)
     except KeyboardInterrupt:
-        console.print("Interrupted; this is what there was.")
+        console.print("Interrupted; these are the results so far.")
     tables.show(suite.record, console)
     console.print(
         f"{time.perf_counter() - began:.0f} s in all." + (f" Results: {arguments.out}" if arguments.out else "")
@@ -66,7 +68,7 @@ def main() -> None:
 
 
 def _console() -> Console:
-    """In a file lines are as wide as the tables need."""
+    """A console whose lines are as wide as the tables need when output goes to a file."""
     return Console() if sys.stdout.isatty() else Console(width=150)
 
 

@@ -1,6 +1,6 @@
-"""What blocks of neighbours cost: value and gradient of the collapsed objectives, as a ratio to the diagonal bound.
+"""Time blocks of neighbours: value and gradient of the collapsed objectives, as a ratio to the diagonal bound.
 
-All in one process, one after the other in each round, so that what disturbs the machine disturbs them alike.
+All run in one process and take turns, so that other load on the machine affects all of them.
 
     python -m benchmarks.blocks --out benchmarks/results/blocks.json
 """

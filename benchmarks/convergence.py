@@ -1,9 +1,9 @@
-"""How far L-BFGS has come after so many steps: tightgp against GPflow, on the same standard bound from the same start.
+"""Compare how far L-BFGS gets in a number of steps: tightgp and GPflow, the same standard bound, the same start.
 
-SGPR with Matérn-3/2 and a lengthscale for each input, on some rows of real sets. GPflow has SciPy's L-BFGS-B with a
-memory of 20 steps; tightgp's L-BFGS remembers more of them, and differs in what it is given to move. GPflow's bound and
-ours are the same number at the same parameters (`benchmarks.parity`). Each side has a process of its own. Seconds hold
-compilation; what following GPflow costs is taken off.
+SGPR with Matérn-3/2 and a lengthscale for each input, on some rows of real sets. GPflow uses SciPy's L-BFGS-B with a
+memory of 20 steps. tightgp's L-BFGS remembers more steps and moves other coordinates. Both bounds are the same number
+at the same parameters (`benchmarks.parity`). Each side runs in a process of its own. Seconds include compilation, but
+not the evaluations that only record GPflow's progress.
 
     python -m benchmarks.convergence --peers .venv-peers/bin/python    # needs TIGHTGP_DATA
 """
@@ -31,7 +31,7 @@ SIDES = ("tightgp", "gpflow")
 
 
 def own(path: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Our side: the bound after each step, and the seconds of all."""
+    """tightgp's side: the bound after each step, and the seconds in all."""
     with np.load(path, allow_pickle=False) as case:
         kernel = tgp.kernels.Matern32(float(case["variance"]), case["lengthscale"])
         jitter = settings["jitter"] / float(case["variance"])
@@ -46,7 +46,7 @@ def own(path: str, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def case(name: str, rows: int, inducing: int, seed: int) -> dict[str, np.ndarray]:
-    """Rows, and where both sides start: lengthscales √d, a tenth of the variance noise, inducing points by k-means."""
+    """Rows, and the start of both sides: lengthscales √d, noise 0.1, inducing points by k-means."""
     parts = datasets.split(datasets.load(name), seed)
     train, test = parts.train.take(slice(rows)), parts.test.take(slice(rows))
     X = np.asarray(train.X)
@@ -59,12 +59,12 @@ def case(name: str, rows: int, inducing: int, seed: int) -> dict[str, np.ndarray
 
 
 def at(answer: dict[str, Any], step: int) -> float:
-    """The best bound after so many steps: a side that ended earlier stays where it is."""
+    """The best bound after ``step`` steps; a side that stopped earlier keeps its last."""
     return max(answer["trace"][: step + 1])
 
 
 def steps_to(answer: dict[str, Any], bound: float) -> int | None:
-    """After how many steps a bound was reached."""
+    """The number of steps after which a bound was reached; None if it was not."""
     return next((i for i, value in enumerate(answer["trace"]) if value >= bound), None)
 
 
@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=3000, help="most training rows")
     parser.add_argument("--inducing", type=int, default=200)
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0, help="of the split and of k-means")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the split and of k-means")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("results") / "convergence.json")
     parser.add_argument("--own", nargs=2, help=argparse.SUPPRESS)
     a = parser.parse_args()
@@ -109,7 +109,7 @@ def main() -> None:
         print(json.dumps(own(a.own[0], json.loads(a.own[1]))))
         return
     if not a.peers:
-        parser.error("pass --peers PYTHON, of the environment that `make peers` makes")
+        parser.error("pass --peers PYTHON, the interpreter that `make peers` installs")
     console = Console() if sys.stdout.isatty() else Console(width=150)
     settings = {"steps": a.steps, "rows": a.rows, "inducing": a.inducing, "seed": a.seed, "jitter": 1e-6}
     found: dict[str, Any] = {}

@@ -1,9 +1,9 @@
-"""GPBoost's Vecchia approximations against tightgp with blocks and neighbours: seconds, and how good predictions are.
+"""Compare GPBoost's Vecchia approximations with tightgp's blocks and neighbours: time, and quality of predictions.
 
-The same rows of the same splits, Matérn-3/2 with one lengthscale, Gaussian noise, no mean, float64, the same rule to
-stop (relative gain of the objective), the same number of cores. Each run has a process of its own, one after the other.
-Seconds are wall time without imports: ours hold k-means and all compilation, GPBoost's its search for neighbours.
-What the file of results holds already is not run again.
+Both get the same rows and splits, Matérn-3/2 with one lengthscale, Gaussian noise, no mean, float64, the same stopping
+rule (relative gain of the objective) and the same number of cores. Each run is a process of its own. Seconds are wall
+time without imports; ours include k-means and all compilation, GPBoost's its search for neighbours. A run whose
+result is in the file already is skipped.
 
     python -m benchmarks.gpboost --peers .venv-peers/bin/python
 """
@@ -30,7 +30,7 @@ from tightgp.app import scores
 from tightgp.io.files import atomic_write
 
 SETS = ["kin40k", "protein", "elevators"]
-#: The first one that was run is what the others' times are divided by.
+#: The times of the others are divided by that of the first one that was run.
 METHODS = {
     "pep": "tightgp, PITC 64 (no bound)",
     "half": "tightgp, Power EP ½ 64 (no bound)",
@@ -47,17 +47,24 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=SETS)
     parser.add_argument("--sizes", nargs="+", default=["4000", "all"], help="most training rows, or all")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
-    parser.add_argument("--seed", type=int, default=0, help="of the split, k-means and GPBoost's ordering")
-    parser.add_argument("--test-rows", type=int, help="predict at most so many rows")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the split, of k-means and of GPBoost's ordering")
+    parser.add_argument("--test-rows", type=int, help="predict at most this many rows")
     parser.add_argument("--inducing", type=int, default=200)
-    parser.add_argument("--neighbours", type=int, default=64, help="of a test row, in tightgp; 0 predicts globally")
-    parser.add_argument("--peer-neighbours", type=int, default=30, help="in GPBoost's training; twice as many predict")
-    parser.add_argument("--steps", type=int, default=40, help="most steps of L-BFGS in tightgp; more gain little")
+    parser.add_argument(
+        "--neighbours", type=int, default=64, help="nearest training rows of a prediction in tightgp; 0 for none"
+    )
+    parser.add_argument(
+        "--peer-neighbours",
+        type=int,
+        default=30,
+        help="neighbours in GPBoost's training; predictions use twice as many",
+    )
+    parser.add_argument("--steps", type=int, default=40, help="most steps of L-BFGS in tightgp")
     parser.add_argument("--peer-steps", type=int, default=1000, help="most steps in GPBoost")
     parser.add_argument("--tolerance", type=float, default=1e-6, help="relative gain under which training ends")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=3600.0, help="most seconds for one run")
-    parser.add_argument("--again", action="store_true", help="run also what the file holds")
+    parser.add_argument("--again", action="store_true", help="run again what the file holds")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("results") / "gpboost.json")
     a = parser.parse_args()
     console = Console()
@@ -69,7 +76,7 @@ def main() -> None:
         except (ValueError, datasets.DatasetError) as wrong:
             raise SystemExit(str(wrong)) from None
         for rows in sizes(a.sizes, whole.train.num_data):
-            # A part comes in an order drawn by the seed, so its first rows are a random sample.
+            # The seed shuffles each part, so its first rows are a random sample.
             train, test = whole.train.take(slice(rows)), whole.test.take(slice(a.test_rows))
             for method in a.methods:
                 if method in PEERS and not a.peers:
@@ -101,7 +108,7 @@ def sizes(wanted: list[str], count: int) -> list[int]:
 
 
 def setting(a: argparse.Namespace, name: str, method: str, train, test) -> dict[str, Any]:
-    """What tells a run from another: what the method does not use is left out."""
+    """The settings that identify a run; those that the method does not use are left out."""
     own = {"peer_neighbours": a.peer_neighbours} if method in PEERS else {"neighbours": a.neighbours}
     if method != "vecchia":
         own["inducing"] = a.inducing
@@ -111,9 +118,9 @@ def setting(a: argparse.Namespace, name: str, method: str, train, test) -> dict[
 
 
 def run(python: str, settings: dict[str, Any], train, test, timeout: float) -> dict[str, Any]:
-    """One worker in a fresh process, and the scores of what it predicts; or why it did not."""
+    """Run one worker in a fresh process, and score its predictions; or say why it failed."""
     count, own = str(settings["threads"]), settings["method"] not in PEERS
-    # JAX runs its own threads; a BLAS with several more would get in their way. GPBoost has no GPU to compete with.
+    # JAX has threads of its own, and more BLAS threads would slow them down. GPBoost does not use a GPU.
     env = {**os.environ, "OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": "1" if own else count}
     env["JAX_PLATFORMS"] = "cpu"
     machine = f"{platform.machine()}, {settings['threads']} of {os.cpu_count()} cores"
@@ -157,7 +164,7 @@ def save(path: Path, records: list[dict[str, Any]]) -> None:
 
 
 def table(records: list[dict[str, Any]], a: argparse.Namespace) -> Table:
-    """Every run; times also as multiples of the first method's on the same rows."""
+    """A line for each run, with times also as multiples of the first method's on the same rows."""
     machines = "; ".join(dict.fromkeys(record["machine"] for record in records))
     title = f"GPBoost and tightgp, Matérn-3/2, one lengthscale, split {a.seed}, {machines}"
     out = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)

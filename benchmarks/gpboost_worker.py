@@ -1,8 +1,8 @@
 """One side of `benchmarks.gpboost` in a process of its own: ``python -P gpboost_worker.py DATA OUT SETTINGS``.
 
-DATA is an .npz file with X, y and X_test; mean and variance of the test targets go to OUT, another .npz file; the
-last line printed is JSON. Only what is timed is imported, so that GPBoost runs without tightgp and the other way
-round. ``-P`` keeps this folder off the import path: the driver beside this file is called gpboost, too.
+DATA is an .npz file with X, y and X_test. Mean and variance of the test targets go to OUT, another .npz file. The last
+line printed is JSON. Each side imports only its own library. ``-P`` keeps this folder off the import path, because the
+driver beside this file is called gpboost too.
 """
 
 import json
@@ -19,7 +19,7 @@ def gpboost(X, y, X_test, s, approximation):
     import gpboost  # type: ignore[import-not-found]
 
     def fit():
-        # Predictions take twice as many neighbours, its own rule. Without covariates the mean is zero, as on our side.
+        # GPBoost predicts from twice as many neighbours by default. Without covariates its mean is zero, like ours.
         options = {"num_ind_points": s["inducing"]} if approximation == "full_scale_vecchia" else {}
         model = gpboost.GPModel(
             gp_coords=X,
@@ -85,7 +85,7 @@ METHODS: dict[str, tuple[Callable, str]] = {
 
 def main(data, out, settings):
     s = json.loads(settings)
-    if hasattr(os, "sched_setaffinity"):  # JAX takes as many threads as it has cores
+    if hasattr(os, "sched_setaffinity"):  # JAX uses as many threads as it has cores
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: s["threads"]])
     with np.load(data, allow_pickle=False) as arrays:
         given = [np.ascontiguousarray(arrays[name]) for name in ("X", "y", "X_test")]

@@ -1,9 +1,9 @@
-"""The Bayesian GP-LVM against GPflow's: the same bound, and what an evaluation and a fit cost in time and memory.
+"""Compare the Bayesian GP-LVM with GPflow's: the same bound, and time and memory of an evaluation and of a fit.
 
-The bound is the standard one, which both have, in float64, at parameters drawn at random, at a start by principal
-components and at trained ones; both add the same jitter to ``Kuu``. Rounding is told by the same bound with its rows
-in other orders. Every timing is of a process of its own; that of an evaluation is the least of several. ``--memory``
-is of tightgp alone: value and gradient of the diagonal bound on many rows.
+Both compute the standard bound in float64 with the same jitter on ``Kuu``: at random parameters, at a start by
+principal components, and at trained parameters. Evaluating it with the rows in other orders shows the rounding error.
+Every timing runs in a process of its own; an evaluation's is the least of several. ``--memory`` measures tightgp alone:
+value and gradient of the diagonal bound on many rows.
 
     python -m benchmarks.gplvm --peers .venv-peers/bin/python    # needs TIGHTGP_DATA
     python -m benchmarks.gplvm --memory
@@ -37,7 +37,7 @@ MANY = (25_000, 50_000, 100_000)
 LIMIT_MB = 2000
 
 
-# --- our side, in a process of its own ------------------------------------------------------------------------------
+# --- tightgp's side, in a process of its own --------------------------------------------------------------------------
 
 
 def build(case: dict[str, np.ndarray], jitter: float, bound: str = "standard") -> tgp.GPLVM:
@@ -86,18 +86,18 @@ def fit(case, settings) -> dict[str, Any]:
 
 
 def many(_, settings) -> dict[str, Any]:
-    """Value and gradient on rows that are made up."""
+    """Value and gradient on synthetic rows."""
     return evaluation(made_up(settings["rows"], settings["inducing"]), settings)
 
 
 def peak_mb() -> float:
-    """The most memory that this process has held; ``getrusage`` would count that of its parent in."""
+    """The peak memory of this process; ``getrusage`` would include its parent's."""
     with open("/proc/self/status") as lines:
         return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
 def own(path: str, task: str, settings: str) -> None:
-    """What the parent process asked for, as one line of JSON."""
+    """Do what the parent process asked for, and print one line of JSON."""
     case = load(path) if path else {}
     answer = {"values": values, "evaluation": evaluation, "fit": fit, "many": many}[task](case, json.loads(settings))
     versions = {"tightgp": tgp.__version__, "jax": version("jax"), "numpy": version("numpy")}
@@ -113,7 +113,7 @@ def load(path) -> dict[str, np.ndarray]:
 
 
 def made_up(rows: int, inducing: int, columns: int = 12) -> dict[str, np.ndarray]:
-    """Neither a start nor an optimum: everything drawn at random."""
+    """A case with all parameters drawn at random."""
     rng = np.random.default_rng(inducing)
     return {
         "Y": rng.normal(size=(rows, columns)),
@@ -127,7 +127,7 @@ def made_up(rows: int, inducing: int, columns: int = 12) -> dict[str, np.ndarray
 
 
 def taken_apart(model: tgp.GPLVM, Y: np.ndarray) -> dict[str, np.ndarray]:
-    """A model's parameters by GPflow's names for them, more or less."""
+    """A model's parameters as a case."""
     inner, inputs = model.model, model.inputs
     assert isinstance(inner, tgp.SGPR)
     assert isinstance(inner.kernel, tgp.kernels.SquaredExponential)
@@ -147,7 +147,7 @@ def cases(Y: np.ndarray, inducing: int, steps: int) -> dict[str, dict[str, np.nd
 
 
 def parity(python, paths, rows: int) -> list[dict[str, Any]]:
-    """Both sides' bounds, and how far each moves when its rows come in another order."""
+    """The bounds of both sides, and how much each changes when its rows come in another order."""
     rng = np.random.default_rng(0)
     settings = {"jitters": JITTERS, "orders": [rng.permutation(rows).tolist() for _ in range(ORDERS)]}
     found = []
@@ -162,7 +162,7 @@ def parity(python, paths, rows: int) -> list[dict[str, Any]]:
 
 
 def timings(python, paths, rounds: int, repeats: int, steps: int) -> list[dict[str, Any]]:
-    """Evaluations, turn by turn, and a fit by each, from the same start."""
+    """Evaluations of both sides in turn, and one fit by each from the same start."""
     found = []
     for inducing in INDUCING:
         path = paths[inducing, "start"]
@@ -178,7 +178,7 @@ def timings(python, paths, rounds: int, repeats: int, steps: int) -> list[dict[s
 
 
 def best(answers: list[dict]) -> float:
-    """The least of all seconds."""
+    """The shortest time."""
     return min(s for a in answers for s in np.atleast_1d(a["seconds"]).tolist())
 
 
@@ -272,11 +272,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", help="python of the peers' environment")
     parser.add_argument("--memory", action="store_true", help="measure memory on many rows")
-    parser.add_argument("--rounds", type=int, default=3, help="processes for the timing of evaluations")
+    parser.add_argument("--rounds", type=int, default=3, help="processes that time evaluations")
     parser.add_argument("--repeats", type=int, default=10, help="evaluations in each process")
     parser.add_argument("--steps", type=int, default=100, help="iterations of L-BFGS in a timed fit")
-    parser.add_argument("--trained-steps", type=int, default=300, help="iterations behind the trained parameters")
-    parser.add_argument("--out", type=Path, help="write the results as JSON, beside what is there already")
+    parser.add_argument(
+        "--trained-steps", type=int, default=300, help="iterations of L-BFGS that lead to the trained parameters"
+    )
+    parser.add_argument("--out", type=Path, help="add the results to this JSON file")
     parser.add_argument("--own", nargs=3, help=argparse.SUPPRESS)
     a = parser.parse_args()
     if a.own:
@@ -303,7 +305,7 @@ def work(a, console) -> dict[str, dict]:
 
 
 def agrees(row) -> bool:
-    """To 1e-6 of the bound, or as well as rounding lets either side agree with itself."""
+    """Whether both agree to 1e-6 of the bound, or within the rounding error of either side."""
     return row["difference"] <= max(TOLERANCE * abs(row["gpflow"]), 2 * max(row["rounding"]))
 
 

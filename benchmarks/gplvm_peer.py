@@ -13,7 +13,7 @@ import numpy as np
 
 
 def peak_mb() -> float:
-    """The most memory that this process has held; ``getrusage`` would count that of its parent in."""
+    """The peak memory of this process; ``getrusage`` would include its parent's."""
     with open("/proc/self/status") as lines:
         return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
@@ -73,7 +73,7 @@ def evaluation(case, settings):
 
 
 def fit(case, settings):
-    """Seconds and bound of so many iterations of L-BFGS."""
+    """Seconds and bound of a fit by L-BFGS."""
     import gpflow
 
     model = build(case, settings["jitter"])

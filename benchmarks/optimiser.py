@@ -1,7 +1,7 @@
-"""What L-BFGS itself takes, apart from the function: tightgp's, optax's and SciPy's on the same simple function.
+"""Time L-BFGS itself, without the objective: tightgp's, optax's and SciPy's on the same simple function.
 
-A badly scaled sum of squares and fourth powers, whose value and gradient take next to no time; all remember as many
-steps. The time of the function alone is taken off SciPy's, which calls it from Python.
+The function is a badly scaled sum of squares and fourth powers, whose value and gradient take almost no time. All three
+remember the same number of steps. SciPy calls the function from Python; that time is subtracted.
 
     python -m benchmarks.optimiser
 """
@@ -29,7 +29,7 @@ def timed(call) -> float:
 
 
 def ours(function, start, steps: int) -> tuple[int, float]:
-    """Evaluations, and the least value: one program and one transfer an evaluation, as `tightgp.fit` does it."""
+    """Evaluations and lowest value by tightgp, as in `tightgp.fit`: one program and one transfer an evaluation."""
     optimiser = LBFGS()
 
     def evaluate(x):
@@ -58,7 +58,7 @@ def ours(function, start, steps: int) -> tuple[int, float]:
 
 
 def theirs(function, start, steps: int) -> tuple[float, float]:
-    """The same by optax, a program a step."""
+    """Steps and lowest value by optax, one program a step."""
     search = optax.scale_by_zoom_linesearch(max_linesearch_steps=20, initial_guess_strategy="one")
     transformation = optax.lbfgs(memory_size=_memory(len(start)), linesearch=search)
     evaluate = optax.value_and_grad_from_state(function)

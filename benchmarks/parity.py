@@ -1,9 +1,9 @@
 """Parity: the same data and parameters give the same numbers in tightgp, GPflow and GPyTorch.
 
-Every case has its own kernel, likelihood, inducing inputs and q(u), none of them fitted or at a default. What is
-compared is the standard bound in total nats, and for some the moments of f at new inputs, all in float64 without
-jitter. Nothing may differ by more than 1e-6 of itself: the exit status says whether anything does. Where a peer has
-another density under the same name, that is said.
+Every case has its own kernel, likelihood, inducing inputs and q(u), none of them fitted or at a default. Compared are
+the standard bound in total nats, and in some cases the moments of f at new inputs, in float64 without jitter. Relative
+differences above 1e-6 make the exit status 1. Where a peer has a different density under the same name, the output
+says so.
 
     python -m benchmarks.parity --peers .venv-peers/bin/python
 """
@@ -32,7 +32,7 @@ TOLERANCE = 1e-6
 N, NEW, DRAWS = 60, 15, 50
 NAMES = {"gpflow": "GPflow", "gpytorch": "GPyTorch"}
 
-#: Where a peer has another function in mind, so that there is nothing to compare.
+#: Likelihoods that a peer defines differently, so that there is nothing to compare.
 NOT_COMPARED = (
     ("Bernoulli, logit", "gpytorch", "its Bernoulli has the probit link only"),
     ("Poisson", "gpytorch", "its rate is softplus(f), not exp(f)"),
@@ -42,7 +42,8 @@ NOT_COMPARED = (
     ("Exponential, Gamma, Ordinal, RobustMax, Binomial, LogNormal", "gpytorch", "it has none"),
     ("HeteroscedasticGaussian", "gpytorch", "it has none whose noise follows a trained latent"),
 )
-#: Where a peer's density is not quite what its name says. The results are without this; what it changes is told.
+#: Where a peer's density differs a little from its name. The comparison removes this, and the output says how much it
+#: changes.
 DEPARTURES = {
     ("Bernoulli", "gpflow"): "its default link holds probabilities 1e-3 away from 0 and 1",
     ("Bernoulli", "gpytorch"): "its log Φ is wrong by up to 2e-3, most just below -1",
@@ -62,7 +63,7 @@ def kernel_of(rng, kind, scale) -> dict:
 
 
 def inducing_of(rng):
-    """A grid over the data's square, shaken: well conditioned under all kernels here."""
+    """A jittered grid over the square of the data: well conditioned under all kernels here."""
     side = np.linspace(0.4, 3.6, 3)
     grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     return grid + rng.uniform(-0.25, 0.25, grid.shape)
@@ -76,7 +77,7 @@ def posterior_of(rng, m, latents, diagonal=False):
 
 
 def targets_of(rng, f, likelihood: dict):
-    """Targets such as the likelihood takes, in its own column or columns."""
+    """Random targets of the likelihood, in its own column or columns."""
     kind, flat = likelihood["kind"], f[:, 0]
     if kind == "Gaussian":
         noisy = f + rng.normal(size=f.shape) * np.sqrt(likelihood["noise_variance"])
@@ -142,7 +143,7 @@ def build() -> list[dict]:
     noise = [0.1, 0.2, 0.3]
     add("Gaussian, coregionalisation", "Gaussian", noise_variance=noise, latents=2, kernels=two, mixing=mixing)
     out[-1]["predict"] = True
-    # Without its guards GPflow's densities need a tame f: the log of one minus a probability that rounds to one.
+    # Without its guards GPflow needs a moderate f: it takes the log of one minus a probability that may round to one.
     add("Bernoulli, probit", "Bernoulli", link="probit", scaled=0.4)
     add("Bernoulli, probit, minibatch", "Bernoulli", link="probit", scaled=0.4, num_data=1000)
     add("Bernoulli, logit", "Bernoulli", link="logit", peers=only)
@@ -159,7 +160,7 @@ def build() -> list[dict]:
 
 
 def ours(case: dict) -> dict:
-    """What tightgp says of a case."""
+    """The bound, and perhaps the moments, by tightgp."""
     kernels = [getattr(tgp.kernels, k["kind"])(k["variance"], k["lengthscale"]) for k in case["kernels"]]
     data, options = tgp.Dataset(case["X"], case["y"]), dict(case["likelihood"])
     likelihood = getattr(tgp.likelihoods, options.pop("kind"))(**options)
@@ -202,7 +203,7 @@ def moments(posterior, case) -> dict:
 
 
 def theirs(cases: list[dict], python: str) -> dict:
-    """What the peers say of all cases, from a process in their environment."""
+    """The same by the peers for all cases, from a process in their environment."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "cases.json"), Path(folder, "answers.json")
         source.write_text(json.dumps(cases, default=lambda a: a.tolist()))
@@ -226,7 +227,7 @@ def difference(one, other) -> float:
 
 
 def compare(cases, answers) -> tuple[list[dict], list[dict]]:
-    """Rows of the table of results, and what the peers' departures change."""
+    """Rows of the table of results, and by how much the peers' different densities change them."""
     rows, departures = [], []
     for case in cases:
         mine = ours(case)
@@ -258,7 +259,9 @@ def main() -> None:
     with console.status("tightgp"):
         rows, departures = compare(cases, told["answers"])
 
-    table = Table(title=f"The same numbers to {TOLERANCE:g} of themselves", title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(
+        title=f"Largest relative differences (tolerance {TOLERANCE:g})", title_justify="left", box=box.SIMPLE_HEAD
+    )
     for column in ("case", "quantity", "peer", "tightgp", "theirs", "difference", ""):
         table.add_column(column, justify="right" if column in ("tightgp", "theirs", "difference") else "left")
     for row in rows:
@@ -267,7 +270,7 @@ def main() -> None:
         mark = "ok" if ok else "[bold red]differs[/]"
         table.add_row(row["case"], row["quantity"], NAMES[row["peer"]], *numbers, mark)
     console.print(table)
-    console.print("Departures of the peers that are left out above, and by how much they move the bound:")
+    console.print("Different densities of the peers, removed above, and by how much they change the bound:")
     for row in departures:
         console.print(f"  {row['case']}, {NAMES[row['peer']]}: {row['why']} ({row['difference']:.1e})")
     console.print("Not compared:")

@@ -1,9 +1,8 @@
-"""What GPflow and GPyTorch say of the cases of `benchmarks.parity`: ``python parity_peers.py CASES ANSWERS``.
+"""The cases of `benchmarks.parity` by GPflow and GPyTorch: ``python parity_peers.py CASES ANSWERS``.
 
-It runs in the peers' environment and knows nothing of tightgp. Both work in float64 without jitter. A case names its
-parameters as tightgp does; here they become the peers' own. Where a peer's density is on purpose or by approximation
-not quite what its name says, that is taken out, so that both sides mean the same function; the peer's value as it is
-is given beside.
+It runs in the peers' environment, without tightgp, in float64 without jitter. A case names its parameters as tightgp
+does; here they become the peers' own. Where a peer's density differs a little from its name, on purpose or by
+approximation, that is removed, so that both sides compute the same function. The unchanged value is given too.
 """
 
 import json
@@ -34,7 +33,7 @@ def gpflow_kernel(spec):
 
 
 def gpflow_likelihood(kind, options, as_it_is):
-    """GPflow's likelihood of this name; ``as_it_is`` keeps what it adds to its probabilities."""
+    """GPflow's likelihood of this name; ``as_it_is`` keeps the small numbers that it adds to probabilities."""
     import gpflow
     import tensorflow as tf
 
@@ -111,7 +110,7 @@ def gpflow_model(case, as_it_is=False):
 
 
 def gpflow(case: dict) -> dict:
-    """What GPflow's SVGP says of a case."""
+    """A case by GPflow's SVGP."""
     model = gpflow_model(case)
     X, y = case["X"], case["y"].reshape(len(case["X"]), -1)
     if case["likelihood"]["kind"] in ("Softmax", "RobustMax"):
@@ -131,7 +130,7 @@ def gpflow(case: dict) -> dict:
 
 
 def gpflow_sgpr(case: dict) -> dict:
-    """What GPflow's SGPR says of a case."""
+    """A case by GPflow's SGPR."""
     import gpflow
 
     kernel, noise = gpflow_kernel(case["kernels"][0]), case["likelihood"]["noise_variance"]
@@ -228,7 +227,7 @@ def gpytorch_model(case):
 
 
 def gpytorch(case: dict) -> dict:
-    """What GPyTorch's ApproximateGP says of a case."""
+    """A case by GPyTorch's ApproximateGP."""
     import gpytorch
     import torch
     from gpytorch.utils.quadrature import GaussHermiteQuadrature1D
@@ -261,7 +260,7 @@ def gpytorch(case: dict) -> dict:
 
 
 def gpytorch_sgpr(case: dict) -> dict:
-    """What GPyTorch's InducingPointKernel says of a case; its predictions are not those of the bound's q(u)."""
+    """A case by GPyTorch's InducingPointKernel. Its predictions are not those of the bound's q(u)."""
     import gpytorch
     import torch
 

@@ -1,4 +1,4 @@
-"""A picture of one run of the suite, or of several: time of each library, and cost against N and against M.
+"""Draw one run of the suite, or several: the time of each library, and cost against N and against M.
 
 python -m benchmarks.picture benchmarks/results/suite.json [MORE.json] --out docs/figures/speed.png
 """
@@ -15,7 +15,7 @@ from benchmarks.summaries import Record
 from benchmarks.tables import UNITS
 from tightgp.io.files import atomic_write
 
-#: Colours that the colour-blind can tell apart; what is ours stands out, and the standard bound is hollow.
+#: Colours that the colour-blind can tell apart. tightgp's stand out; its standard bound is hollow.
 COLOURS = {
     "diagonal": "#D55E00",
     "standard": "#D55E00",
@@ -29,7 +29,7 @@ ROWS = {"collapsed": "collapsed bound", "svgp": "SVGP step", "fit": "whole fit",
 
 
 class Line(NamedTuple):
-    """One case among the dots: its label, and seconds by library."""
+    """One line of dots: the label of a case, and seconds by library."""
 
     row: str
     label: str
@@ -38,7 +38,7 @@ class Line(NamedTuple):
 
 
 def dot_lines(record: Record) -> list[Line]:
-    """The cases that have a time in some library."""
+    """The cases that any library has a time for."""
     out = []
     for case in record["cases"]:
         if case["row"] not in ROWS:
@@ -120,7 +120,7 @@ def _dots(ax, lines: list[Line], title: str) -> None:
         ax.plot([min(line.seconds.values()), max(line.seconds.values())], [y, y], color="#cccccc", lw=1.2, zorder=1)
         if line.limit is not None:
             ax.plot(line.limit, y, **_marker("limit"), zorder=2)
-        # What is ours is drawn last, so that nothing hides it.
+        # tightgp is drawn last, so that nothing hides it.
         for name in sorted(line.seconds, key=lambda name: name == "diagonal"):
             ax.plot(line.seconds[name], y, **_marker(name), zorder=4 if name == "diagonal" else 3)
         ticks.append((y, line.label))
@@ -139,7 +139,7 @@ def _dots(ax, lines: list[Line], title: str) -> None:
 
 
 def _curves(ax, record: Record, along: str) -> None:
-    """Value and gradient of the collapsed bound against one size; at each line's end its exponent."""
+    """Value and gradient of the collapsed bound against one size, with the exponent at the end of each line."""
     mine = [c for c in record["cases"] if c["row"] == "scaling" and c["title"].startswith(f"along {along}")]
     other = {c["sizes"]["m" if along == "N" else "n"] for c in mine}
     ends: list[tuple[float, float, str, str]] = []
@@ -177,7 +177,7 @@ def _curves(ax, record: Record, along: str) -> None:
 
 
 def _name_ends(ax, ends: list[tuple[float, float, str, str]]) -> None:
-    """A label at each line's end, those that would touch moved apart."""
+    """Label the end of each line, and move labels apart that would touch."""
     low, high = (math.log(edge) for edge in ax.get_ylim())
     apart, floor = 0.05 * (high - low), -math.inf
     for size, seconds, label, colour in sorted(ends, key=lambda end: end[1]):
@@ -187,7 +187,7 @@ def _name_ends(ax, ends: list[tuple[float, float, str, str]]) -> None:
 
 
 def duration(seconds: float) -> str:
-    """A power of ten, in the unit in which it is one, ten or a hundred."""
+    """A power of ten of a second, as 1, 10 or 100 of a unit."""
     unit, factor = next((u for u in UNITS if seconds * u[1] > 0.9), UNITS[-1])
     return f"{seconds * factor:.3g} {unit}"
 

@@ -1,4 +1,4 @@
-"""Mixed precision against full: how far value and gradient are off, from easy to hopeless conditioning.
+"""Measure the error of mixed precision in value and gradient, from well to badly conditioned problems.
 
 Two kernels, three bounds, five lengthscales, six noise variances; N = 2000, M = 128, D = 3, inputs of unit variance.
 

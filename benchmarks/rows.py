@@ -1,4 +1,4 @@
-"""What the suite measures: every case with its sizes, who takes part, and the arithmetic that it cannot do without."""
+"""What the suite measures: every case with its sizes, its libraries, and the arithmetic that it needs at least."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -7,14 +7,14 @@ ROWS = ("collapsed", "svgp", "fit", "predict", "start", "memory", "scaling")
 
 
 class Column(NamedTuple):
-    """One entrant: a library as it is used, and the worker that uses it."""
+    """A library with its settings, and the worker that runs it."""
 
     title: str
     library: str
     arguments: dict[str, Any]
 
 
-#: The first is what all are compared with.
+#: The others are compared with the first.
 COLUMNS = {
     "diagonal": Column("tightgp, diagonal", "tightgp", {"bound": "diagonal"}),
     "standard": Column("tightgp, standard", "tightgp", {"bound": "standard"}),
@@ -26,12 +26,12 @@ COLUMNS = {
 }
 BASE = "diagonal"
 EVERYONE = ("diagonal", "standard", "gpytorch", "gpflow", "gpjax")
-#: Imports know nothing of bounds.
+#: The columns of the import row, where bounds make no difference.
 LIBRARIES = ("diagonal", "gpytorch", "gpflow", "gpjax")
 
 
 class Case(NamedTuple):
-    """One thing to measure in every library that takes part, in each round."""
+    """One thing to measure in each library."""
 
     row: str
     title: str
@@ -43,14 +43,14 @@ class Case(NamedTuple):
     once: bool = False
 
     def arguments(self, column: str) -> dict[str, Any]:
-        """What the worker is given."""
+        """The arguments of the worker."""
         given = COLUMNS[column].arguments
         if self.task == "imports":
             return {**self.sizes, "module": COLUMNS[column].library}
         return self.sizes if self.task == "rate" else {**self.sizes, **given}
 
     def worker(self, column: str) -> str:
-        """The worker's file."""
+        """The name of the worker's module."""
         return "imports" if self.task == "imports" else COLUMNS[column].library
 
 
@@ -65,9 +65,9 @@ def collapsed_flops(n: int, m: int) -> float:
 def svgp_flops(batch: int, m: int) -> float:
     """Value and gradient of a whitened SVGP with q(w) = N(μ, RRᵀ), R triangular.
 
-    Six products of batch·M² multiply-adds, each with a triangular factor or with only a triangle wanted, so a half:
-    A = Kfu L⁻ᵀ and AR on the way there; R̄ = tril(Aᵀ·(AR)‾), Ā = (AR)‾·Rᵀ, K̄fu = Ā L⁻¹ and P = tril(AᵀĀ) on the way
-    back. Of M³ multiply-adds: Kuu's factor L, a sixth, and K̄uu = L⁻ᵀ sym(P) L⁻¹, symmetric, a half.
+    Six products of batch·M² multiply-adds, each with a triangular factor or a triangular result, so a half:
+    A = Kfu L⁻ᵀ and AR forwards; R̄ = tril(Aᵀ·(AR)‾), Ā = (AR)‾·Rᵀ, K̄fu = Ā L⁻¹ and P = tril(AᵀĀ)
+    backwards. Of M³ multiply-adds: Kuu's factor L, a sixth, and K̄uu = L⁻ᵀ sym(P) L⁻¹, symmetric, a half.
     """
     return 2.0 * (6 * 0.5 * batch * m * m + (1 / 6 + 1 / 2) * m**3)
 
@@ -78,7 +78,7 @@ def predict_flops(points: int, m: int) -> float:
 
 
 def cases(rows: tuple[str, ...], quick: bool, peer: str) -> list[Case]:
-    """Everything in the rows that are wanted; ``peer`` is the library that joins in scaling."""
+    """The cases of some rows; ``peer`` is the library that the scaling rows compare with."""
     make: dict[str, Callable[[bool, str], Iterator[Case]]] = {
         "collapsed": _collapsed,
         "svgp": _svgp,
@@ -105,7 +105,7 @@ def _shape(**sizes: int) -> str:
 
 
 def spaced(size: int) -> str:
-    """Thousands apart, from five digits on."""
+    """A number with its thousands set apart, from five digits on."""
     return f"{size:,}".replace(",", " ") if size >= 10_000 else str(size)
 
 
@@ -140,7 +140,7 @@ def _predict(quick: bool, peer: str) -> Iterator[Case]:
 
 def _start(quick: bool, peer: str) -> Iterator[Case]:
     yield Case("start", "import", "imports", {"repeats": 1 if quick else 3}, LIBRARIES)
-    # Compilation hardly depends on the sizes; small ones leave little else to time.
+    # Compilation hardly depends on the sizes, so that small ones time little else.
     sizes = {"n": 1000, "d": 8, "m": 128, "budget": 0.1 if quick else 1.0}
     yield Case("start", "first call", "collapsed", sizes, LIBRARIES)
 
@@ -159,5 +159,5 @@ def _scaling(quick: bool, peer: str) -> Iterator[Case]:
     for along, n, m in shapes:
         sizes = {"n": n, "d": 8, "m": m, "budget": 0.1 if quick else 3.0}
         title = f"along {along}: {_shape(N=n, M=m)}"
-        columns = (BASE,) if quick else (BASE, peer)  # the peer's part is seen in the first row
+        columns = (BASE,) if quick else (BASE, peer)  # the peer's time is in the first row
         yield Case("scaling", title, "collapsed", sizes, columns, flops=collapsed_flops(n, m))

@@ -1,4 +1,4 @@
-"""Runs workers, each in a fresh process, round after round, and keeps every number in a file from the first on."""
+"""Run workers, each in a fresh process, round after round, and save every number at once."""
 
 import json
 import os
@@ -20,8 +20,8 @@ Answer = dict[str, Any]
 
 
 def ask(python: str, library: str, task: str, arguments: dict[str, Any], timeout: float) -> Answer:
-    """What one worker says; where it fails, ``error`` is the last line of what it complained."""
-    kept = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}  # compile anew
+    """The answer of one worker; if it fails, ``error`` is the last line of its standard error."""
+    kept = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}  # always compile
     env = {**kept, "TF_CPP_MIN_LOG_LEVEL": "3"}
     command = [python, "-m", "benchmarks.workers", library, task, json.dumps(arguments)]
     try:
@@ -42,8 +42,10 @@ def ask(python: str, library: str, task: str, arguments: dict[str, Any], timeout
 
 
 def one_side(python: str | None, module: str, *arguments: str) -> Answer:
-    """What one side of a comparison says, in a process of its own: ours is ``benchmarks.MODULE --own``, that of the
-    peers, whose ``python`` is given, ``MODULE_peer.py``. The last line that it prints is JSON."""
+    """One side of a comparison, in a process of its own: the JSON that it prints as its last line.
+
+    tightgp's side is ``benchmarks.MODULE --own``; the peers' is ``MODULE_peer.py``, run by their ``python``.
+    """
     ours = [sys.executable, "-m", f"benchmarks.{module}", "--own"]
     command = ours if python is None else [python, str(Path(__file__).with_name(f"{module}_peer.py"))]
     env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -56,7 +58,7 @@ def one_side(python: str | None, module: str, *arguments: str) -> Answer:
 
 
 def machine() -> dict[str, Any]:
-    """Where this runs, and how busy it was before."""
+    """The machine, and its load before the run."""
     name = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -68,7 +70,7 @@ def machine() -> dict[str, Any]:
 
 
 class Suite:
-    """All cases by all who take part; ``record`` is what there is so far, and the file that is written."""
+    """All cases in all libraries. ``record`` holds the results so far, as they are written to the file."""
 
     def __init__(self, pythons: dict[str, str | None], settings: dict[str, Any], out: Path | None):
         self._pythons, self._out = pythons, out
@@ -82,7 +84,7 @@ class Suite:
         }
 
     def probe(self) -> dict[str, Any]:
-        """What is there: versions, devices, and the variants among which the fastest is to be found."""
+        """Versions and devices of each library, and the variants to try."""
         for library, python in self._pythons.items():
             if python is None:
                 answer: Answer = {"missing": "not installed (no interpreter was given)"}
@@ -95,7 +97,7 @@ class Suite:
         return self.record["libraries"]
 
     def run(self, cases: list[Case], rounds: int, console) -> None:
-        """Round after round through all cases, so that a change of the machine's pace hits all alike."""
+        """Run all cases in each round, so that a change in the machine's speed affects all of them."""
         kept = [self._entry(case) for case in cases]
         self.record["cases"] = kept
         total = sum(len(case.columns) * (1 if case.once else rounds) for case in cases)
@@ -116,7 +118,7 @@ class Suite:
         return {**fields, "answers": {column: [] for column in case.columns}, "variants": {}}
 
     def _measure(self, case: Case, column: str, entry: dict[str, Any]) -> None:
-        """One more answer; in the first round every variant's, of which the fastest goes on."""
+        """Add an answer. The first round tries every variant, and the fastest is kept."""
         library, answers = COLUMNS[column].library, entry["answers"][column]
         about = self.record["libraries"][library]
         if "missing" in about or any("error" in answer for answer in answers):

@@ -1,4 +1,4 @@
-"""What the numbers of a run come to: medians over rounds, limits, exponents."""
+"""Summaries of a run: medians over rounds, limits, exponents."""
 
 from collections.abc import Callable
 from statistics import median
@@ -18,34 +18,34 @@ class Summary(NamedTuple):
 
 
 def best(answer: Record) -> float | None:
-    """The least disturbed of a process's timings."""
+    """The shortest of a process's times."""
     return min(answer["seconds"]) if answer.get("seconds") else None
 
 
 def usual(answer: Record) -> float | None:
-    """The median of a process's timings: of fits, which are long enough not to be lucky."""
+    """The median of a process's times, for fits."""
     return median(answer["seconds"]) if answer.get("seconds") else None
 
 
 def compiling(answer: Record) -> float | None:
-    """What the first call took beyond a later one."""
+    """Compilation: the time of the first call less that of a later one."""
     steady = best(answer)
     return None if steady is None else max(answer["first"] - steady, 0.0)
 
 
 def named(name: str) -> Callable[[Record], float | None]:
-    """A number that the worker gave that name."""
+    """Read the number of this name from an answer."""
     return lambda answer: answer.get(name)
 
 
 def summary(case: Record, column: str, take: Callable[[Record], float | None] = best) -> Summary | None:
-    """One column of one case; None where nothing was measured."""
+    """The summary of one column of one case; None if nothing was measured."""
     values = [value for answer in case["answers"].get(column, []) if (value := take(answer)) is not None]
     return Summary(median(values), min(values), max(values)) if values else None
 
 
 def failure(record: Record, case: Record, column: str, library: str) -> str | None:
-    """Why nothing was measured; None where it was, or where this column takes no part."""
+    """Why nothing was measured; None if something was, or if the case has no such column."""
     if column not in case["answers"]:
         return None
     about = record["libraries"].get(library, {})
@@ -63,13 +63,13 @@ def rate(record: Record, dtype: str) -> float | None:
 
 
 def limit(record: Record, case: Record) -> float | None:
-    """Seconds of the arithmetic that cannot be avoided, at the measured rate of matrix products."""
+    """Seconds that the necessary arithmetic takes at the measured rate of matrix products."""
     pace = rate(record, case["dtype"])
     return None if pace is None or case["flops"] is None else case["flops"] / pace
 
 
 def exponent(sizes: list[float], seconds: list[float]) -> float | None:
-    """The slope of log seconds over log size, by least squares; None of fewer than two sizes."""
+    """The slope of log seconds over log size, by least squares; None for fewer than two sizes."""
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0]) if len(set(sizes)) > 1 else None
 
 

@@ -1,4 +1,4 @@
-"""The tables of a run: a column for each library, in each cell its number, its ratio to tightgp's, its spread."""
+"""The tables of a run. A column is a library; a cell has its number, the ratio to tightgp's, and the range."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,7 +21,7 @@ TITLES = {
     "memory": "Peak memory of a collapsed value and gradient, beyond imports and data",
     "scaling": "Scaling of a collapsed value and gradient, D = 8, float64",
 }
-#: What a reader of a table has to know beside it.
+#: Notes below the tables.
 REMARKS = {
     "fit": (
         "Same start and options for all. Objectives of the standard bound differ by each library's own jitter and by "
@@ -86,7 +86,7 @@ def table(record: Record, row: str, cases: list[Record]) -> Table:
 
 
 def lines(row: str, case: Record) -> Iterator[tuple[str, Callable[[Record], float | None], str]]:
-    """Label, what to take of an answer, and how to write it: as "time", "megabytes", "count" or "nats"."""
+    """The lines of a case: label, number in an answer, and its unit ("time", "megabytes", "count" or "nats")."""
     title = case["title"]
     if row == "fit":
         yield f"{title}: again", summaries.usual, "time"
@@ -144,13 +144,13 @@ def _unit(seconds: float) -> tuple[str, float]:
 
 
 def _digits(number: float) -> str:
-    """Three figures, and never an exponent."""
+    """A number with three digits and no exponent."""
     size = abs(number)
     return f"{number:.0f}" if size >= 100 else f"{number:.1f}" if size >= 10 else f"{number:.2f}"
 
 
 def notes(record: Record, cases: list[Record]) -> Iterator[str]:
-    """Which variants were the fastest, and what failed."""
+    """The fastest variants, and failures."""
     for case in cases:
         for column, ways in case["variants"].items():
             times = {name: value for name, value in ways.items() if isinstance(value, float)}

@@ -1,5 +1,6 @@
-"""How noisy minibatches of whole blocks of neighbours are: the variance of their gradient against that of batches drawn
-at random, on Kin40k, at an SVGP after some epochs of Adam, under the same diagonal bound.
+"""Measure the noise of minibatches made of blocks of neighbours: the variance of the gradient, against random batches.
+
+On Kin40k, at an SVGP after some epochs of Adam, under the same diagonal bound.
 
     TIGHTGP_DATA=... python -m experiments.batches
 """

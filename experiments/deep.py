@@ -1,7 +1,7 @@
-"""Deep GPs against SVGP with as many inducing points: squared exponential with ARD, Gaussian noise, Adam, float64.
+"""Compare deep GPs with SVGP at the same number of inducing points: ARD kernels, Gaussian noise, Adam, float64.
 
-One hidden layer as wide as the inputs (at most 30), one draw a row and step; splits as in the paper (64 % train,
-standardised). Predictions of the deep models average 100 draws.
+Squared exponential kernels; one hidden layer as wide as the inputs (at most 30), one draw for each row and step;
+splits as in the paper (64 % train, standardised). Predictions of the deep models average 100 draws.
 
     python -m experiments.deep --sets kin40k protein --splits 3 --out benchmarks/results/deep-h200.json
 """

@@ -1,4 +1,4 @@
-"""Scores of held-out rows: log density, error, how many lie inside intervals, and the time that predicting takes."""
+"""Scores of held-out rows: log density, error, coverage of intervals, and the time of a prediction."""
 
 import time
 from typing import Any
@@ -12,19 +12,21 @@ import tightgp as tgp
 from tightgp.app import scores
 
 LEVELS = (50, 90, 95)
-#: Seconds that a prediction may take and be repeated.
+#: A prediction that takes longer than this is not repeated, in seconds.
 _LONG = 5.0
-#: What is recorded instead of ending the run; JAX's own error is mostly memory that ran out.
+#: Errors that are recorded and do not end the run; JAX's is mostly that memory ran out.
 FAILURES = (tgp.NumericalError, jax.errors.JaxRuntimeError)
 
 
-def told(failed: Exception) -> str:
+def error_text(failed: Exception) -> str:
     return f"{type(failed).__name__}: {failed}"[:2000]
 
 
 def prediction(post: tgp.Posterior, test, neighbours: int | None) -> dict[str, Any]:
-    """Scores of the test rows, and seconds: of the first time, which may hold compilation, and of a second, which there
-    is not (None) where the first took long."""
+    """Scores of the test rows, and seconds of two predictions.
+
+    The first may include compilation. There is no second one (None) if the first took long.
+    """
     options: dict[str, Any] = {} if neighbours is None else {"neighbours": neighbours}
     seconds: list[float] = []
     try:
@@ -33,7 +35,7 @@ def prediction(post: tgp.Posterior, test, neighbours: int | None) -> dict[str, A
             mean, var = (np.asarray(array) for array in post.predict_y(test.X, **options))
             seconds.append(time.perf_counter() - began)
     except FAILURES as failed:
-        return {"neighbours": neighbours, "error": told(failed)}
+        return {"neighbours": neighbours, "error": error_text(failed)}
     if not (np.all(np.isfinite(mean)) and np.all(np.isfinite(var) & (var > 0))):
         return {"neighbours": neighbours, "error": "some predictions are not finite"}
     sd = np.sqrt(var)

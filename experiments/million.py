@@ -1,7 +1,7 @@
-"""A million rows under the collapsed bound: HouseElectric's 1.31 million training rows, every one in every evaluation.
+"""Train the collapsed bound on a million rows: HouseElectric's 1.31 million, all of them in every evaluation.
 
 L-BFGS on the diagonal bound, Matérn-3/2 with a lengthscale for each input, inducing points by k-means on a part of the
-rows. Time and memory are measured: what the device holds at most, and what the process holds beside mapped files. With
+rows. Time and memory are measured: peak memory of the device, and of the process without mapped files. With
 ``--mapped`` the rows are written to disk first and read from there, chunk by chunk, in every evaluation.
 
     python -m experiments.million --inducing 1024 --steps 60 --out FILE.json
@@ -25,7 +25,7 @@ from rich.table import Table
 import tightgp as tgp
 from tightgp.training.objective import Objective
 
-#: Inducing points are chosen among so many rows.
+#: Inducing points are chosen among this many rows.
 CANDIDATES = 100_000
 PARTS = (8, 4, 2, 1)
 
@@ -35,8 +35,8 @@ def main() -> None:
     parser.add_argument("--set", default="houseelectric", help="another data set by name")
     parser.add_argument("--inducing", type=int, default=1024)
     parser.add_argument("--steps", type=int, default=60, help="most steps of L-BFGS")
-    parser.add_argument("--seed", type=int, default=0, help="split, and first inducing points")
-    parser.add_argument("--mapped", type=Path, help="folder for the rows as files, which are then read from there")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the split and of the first inducing points")
+    parser.add_argument("--mapped", type=Path, help="write the rows to files in this folder, and read them from there")
     parser.add_argument("--precision", choices=["full", "mixed"], default="full")
     parser.add_argument("--test-rows", type=int, default=100_000)
     parser.add_argument("--out", type=Path, help="write the results as JSON")
@@ -69,7 +69,7 @@ def main() -> None:
     record["evaluations"] = [evaluation(model, train, part, console) for part in PARTS]
     slopes = np.polyfit(*np.log([[r["rows"], r["seconds"]] for r in record["evaluations"]]).T, 1)
     record["exponent"] = float(slopes[0])
-    with Held() as held:
+    with PeakMemory() as peak:
         result = tgp.fit(model, train, steps=a.steps)
     post = result.model.posterior(train)
     density = np.asarray(post.log_density(np.asarray(test.X), np.asarray(test.y)))
@@ -83,7 +83,7 @@ def main() -> None:
         "test_log_density": float(np.mean(density)),
         "test_rmse": float(np.sqrt(np.mean(error**2))),
         "test_rows": test.num_data,
-        **held.found(),
+        **peak.megabytes(),
     }
     show(record, console)
     if a.out:
@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def mapped(data: tgp.Dataset, folder: Path) -> tgp.Dataset:
-    """The same rows, in files."""
+    """Write the rows to files, and map them."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("X", "y"):
         np.save(folder / f"{name}.npy", np.asarray(getattr(data, name)))
@@ -100,21 +100,21 @@ def mapped(data: tgp.Dataset, folder: Path) -> tgp.Dataset:
 
 
 def evaluation(model, data: tgp.Dataset, part: int, console: Console) -> dict[str, Any]:
-    """Value and gradient on the first rows: time, and most memory held."""
+    """Value and gradient on the first ``part`` rows: time and peak memory."""
     n = data.num_data // part
     with console.status(f"{n:,} rows"):
         problem = Objective(*model.prepare(tgp.Dataset(data.X[:n], data.y[:n])))
         start = problem.to_vector(problem.start)
         jax.block_until_ready(problem.at_vector(start))
-        with Held() as held:
+        with PeakMemory() as peak:
             began = time.perf_counter()
             jax.block_until_ready(problem.at_vector(start))
             seconds = time.perf_counter() - began
-    return {"rows": n, "data_mb": 8 * n * (data.num_inputs + 1) / 2**20, "seconds": seconds, **held.found()}
+    return {"rows": n, "data_mb": 8 * n * (data.num_inputs + 1) / 2**20, "seconds": seconds, **peak.megabytes()}
 
 
-class Held:
-    """The most memory that the process held in the meantime, files that are mapped not counted; and the device."""
+class PeakMemory:
+    """Peak memory while the context is open: of the process without mapped files, and of the device."""
 
     def __enter__(self):
         self._most, self._done = anonymous(), threading.Event()
@@ -130,15 +130,15 @@ class Held:
         while not self._done.wait(0.02):
             self._most = max(self._most, anonymous())
 
-    def found(self) -> dict[str, float]:
-        """In megabytes."""
+    def megabytes(self) -> dict[str, float]:
+        """The peaks."""
         stats = jax.local_devices()[0].memory_stats() or {}
         device = {"device_mb": stats["peak_bytes_in_use"] / 2**20} if "peak_bytes_in_use" in stats else {}
         return {"process_mb": self._most, **device}
 
 
 def anonymous() -> float:
-    """Megabytes of the process's own memory."""
+    """Memory of the process without mapped files, in megabytes."""
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssAnon"))
     return int(line.split()[1]) / 1024
 

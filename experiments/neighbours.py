@@ -1,7 +1,7 @@
-"""What each step nearer to the exact GP is worth: tighter bounds in training, neighbours in prediction.
+"""Measure the worth of tighter bounds in training, and of neighbours in prediction, on the way to the exact GP.
 
-Collapsed models with the same start, from the standard bound over blocks to Power EP (whose objective is no bound),
-each predicting test rows globally and from the nearest training rows; and the exact GP where there are few enough rows.
+Collapsed models from the same start: the standard, spherical and diagonal bound, blocks, and Power EP (no bound). Each
+predicts test rows from the inducing points alone and also from nearest training rows. The exact GP, where rows are few.
 Matérn-3/2, float64, L-BFGS, inducing points by k-means; the paper's splits (64 % train, 20 % test, standardised).
 
     python -m experiments.neighbours --rows 4000 --out experiments/results/neighbours.jsonl
@@ -25,7 +25,7 @@ from rich.console import Console
 
 import tightgp as tgp
 from experiments import neighbours_report
-from experiments.held_out import FAILURES, prediction, told
+from experiments.held_out import FAILURES, error_text, prediction
 from tightgp import datasets
 from tightgp.training.objective import Objective
 
@@ -37,25 +37,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS, metavar="SET")
     parser.add_argument("--splits", type=int, default=3, help="seeds 0, 1, ...")
-    parser.add_argument("--rows", type=int, help="train on at most so many rows; without it, on all")
-    parser.add_argument("--test-rows", type=int, default=8000, help="predict at most so many rows")
+    parser.add_argument("--rows", type=int, help="train on at most this many rows; default all")
+    parser.add_argument("--test-rows", type=int, default=8000, help="predict at most this many rows")
     parser.add_argument("--inducing", type=int, default=256)
     parser.add_argument(
         "--bounds",
         nargs="+",
         default=BOUNDS,
-        help="standard, spherical, diagonal, block:SIZE, pep:ALPHA:BLOCK; @N after it makes the partition anew N times",
+        help="standard, spherical, diagonal, block:SIZE, pep:ALPHA:BLOCK; @N after it recomputes the partition N times",
     )
     parser.add_argument(
-        "--neighbours", nargs="*", type=int, default=[16, 64, 128], help="besides global prediction; may be none"
+        "--neighbours",
+        nargs="*",
+        type=int,
+        default=[16, 64, 128],
+        help="numbers of neighbours to predict from, besides none",
     )
     parser.add_argument("--steps", type=int, default=200, help="most steps of L-BFGS")
     parser.add_argument("--tolerance", type=float, default=1e-7, help="relative gain under which training ends")
-    parser.add_argument("--exact-limit", type=int, default=15_000, help="most rows for the exact GP; 0 does without it")
+    parser.add_argument("--exact-limit", type=int, default=15_000, help="most rows for the exact GP; 0 leaves it out")
     parser.add_argument("--lengthscales", choices=["ard", "one"], default="ard")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no training after so many seconds")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="start no training after this many seconds")
     parser.add_argument("--out", type=Path, default=Path("experiments/results/neighbours.jsonl"), help="JSON lines")
-    parser.add_argument("--report", nargs="+", type=Path, metavar="FILE", help="train nothing: show what files hold")
+    parser.add_argument(
+        "--report", nargs="+", type=Path, metavar="FILE", help="train nothing: show the results in these files"
+    )
     parser.add_argument("--figure", type=Path, default=Path("docs/figures/neighbours.png"), help="the report's picture")
     a = parser.parse_args()
     console = Console()
@@ -74,7 +80,7 @@ def main() -> None:
 
 
 def structure(bound: str) -> str | tgp.Structure:
-    """What a bound's name on the command line stands for."""
+    """The bound of a name on the command line."""
     bound = bound.partition("@")[0]
     name, *numbers = bound.split(":")
     try:
@@ -85,17 +91,19 @@ def structure(bound: str) -> str | tgp.Structure:
     except (IndexError, ValueError) as wrong:
         raise ValueError(f"--bounds: {bound!r} is neither block:SIZE nor pep:ALPHA:BLOCK ({wrong})") from None
     if bound not in ("standard", "spherical", "diagonal"):
-        raise ValueError(f"--bounds: {bound!r} is none of standard, spherical, diagonal, block:SIZE, pep:ALPHA:BLOCK")
+        raise ValueError(
+            f"--bounds: {bound!r} is not one of standard, spherical, diagonal, block:SIZE, pep:ALPHA:BLOCK"
+        )
     return bound
 
 
 def run(a: argparse.Namespace, console: Console) -> None:
-    """Everything that the file does not hold yet: split by split, so that what is cut off still has whole splits."""
+    """Train what the file does not hold yet, split by split."""
     began, done = time.perf_counter(), stored(a.out)
     for seed in range(a.splits):
         for name in a.sets:
             parts = datasets.split(name, seed)
-            # A part comes in an order drawn by the seed, so its first rows are a random sample.
+            # The seed shuffles each part, so its first rows are a random sample.
             train, test = parts.train.take(slice(a.rows)), parts.test.take(slice(a.test_rows))
             bounds = [*a.bounds, *(["exact"] if train.num_data <= a.exact_limit else [])]
             keys = {bound: settings(a, name, seed, train, test, bound) for bound in bounds}
@@ -113,7 +121,7 @@ def run(a: argparse.Namespace, console: Console) -> None:
 
 
 def settings(a: argparse.Namespace, name: str, seed: int, train, test, bound: str) -> dict[str, Any]:
-    """What tells a training from another."""
+    """The settings that identify a training."""
     exact = bound == "exact"
     return {
         "set": name,
@@ -130,7 +138,7 @@ def settings(a: argparse.Namespace, name: str, seed: int, train, test, bound: st
 
 
 def holds(line: dict[str, Any], key: dict[str, Any], neighbours: list[int]) -> bool:
-    """Whether a line is the training of ``key``, with all the predictions wanted (the exact GP has one)."""
+    """Whether a line is the training of ``key`` with predictions from all these neighbours (the exact GP has one)."""
     if {name: line.get(name) for name in key} != key:
         return False
     made = {prediction["neighbours"] for prediction in line.get("predictions", [])}
@@ -138,19 +146,19 @@ def holds(line: dict[str, Any], key: dict[str, Any], neighbours: list[int]) -> b
 
 
 def attempt(a: argparse.Namespace, bound: str, train, test, Z) -> dict[str, Any]:
-    """A training and its predictions, or why there are none."""
+    """Train and predict; or say why it failed."""
     machine = f"{jax.devices()[0].device_kind}, JAX {jax.__version__}, Python {platform.python_version()}"
     try:
         return training(a, bound, train, test, Z) | {"machine": machine}
     except FAILURES as failed:
-        return {"error": told(failed), "machine": machine}
+        return {"error": error_text(failed), "machine": machine}
 
 
 def training(a: argparse.Namespace, bound: str, train, test, Z) -> dict[str, Any]:
     start = max(1.0, 0.5 * math.sqrt(train.num_inputs))
     kernel = tgp.kernels.Matern32(1.0, np.full(train.num_inputs, start) if a.lengthscales == "ard" else start)
     model: Any = tgp.ExactGP(kernel, 0.1) if bound == "exact" else tgp.SGPR(kernel, Z, 0.1, bound=structure(bound))
-    # Evaluated once before: what is compiled here need not be in training, and so the two are timed apart.
+    # Evaluate once before training, so that compilation is timed apart.
     began = time.perf_counter()
     problem = Objective(*model.prepare(train))
     jax.block_until_ready(problem.at_vector(problem.to_vector(problem.start)))
@@ -188,7 +196,7 @@ def summary(line: dict[str, Any]) -> str:
 
 
 def stored(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file; one that was cut off when the machine stopped counts for nothing."""
+    """The lines of a file, without a last one that was cut off."""
     lines = []
     for text in path.read_text().splitlines() if path.exists() else []:
         try:
@@ -199,7 +207,7 @@ def stored(path: Path) -> list[dict[str, Any]]:
 
 
 def append(path: Path, line: dict[str, Any]) -> None:
-    """Add a line, at once and for good; it begins anew where the last one was cut off."""
+    """Append a line and flush it to disk; a last line that was cut off is replaced."""
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = not path.exists() or path.stat().st_size == 0 or path.read_bytes().endswith(b"\n")
     with path.open("a") as file:

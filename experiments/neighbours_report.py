@@ -1,4 +1,4 @@
-"""What `experiments.neighbours` found: a table for each data set, and a picture of the way to the exact GP."""
+"""The report of `experiments.neighbours`: a table for each data set, and a figure of the way to the exact GP."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +12,7 @@ from rich.table import Table
 from tightgp.app.comparison import COLOURS
 from tightgp.io.files import atomic_write
 
-#: The steps of the picture: bound, neighbours in prediction, label, colour.
+#: The steps of the figure: bound, neighbours in prediction, label, colour.
 STEPS = (
     ("standard", None, "standard", COLOURS["standard"]),
     ("diagonal", None, "diagonal", COLOURS["diagonal"]),
@@ -21,14 +21,14 @@ STEPS = (
     ("pep:0.5:64", 64, "Power EP ½ (no bound),\n64 neighbours", COLOURS["spherical"]),
     ("pep:1:64", 64, "PITC (no bound),\n64 neighbours", COLOURS["exact"]),
 )
-#: A gap to the exact GP of fewer nats a row is not divided by.
+#: No shares are computed of a gap to the exact GP that is smaller than this, in nats a row.
 SMALLEST_GAP = 0.01
 
 Record = dict[str, Any]
 
 
 class Group(NamedTuple):
-    """One data set in one setting: what was trained on the same rows, with as many inducing points."""
+    """The records of one data set that share rows, inducing points and kernel."""
 
     set: str
     rows: int
@@ -44,7 +44,7 @@ class Group(NamedTuple):
         return f"{self.set}: N = {self.rows:,}, D = {self.inputs}, M = {self.inducing}, {lengthscales}"
 
     def scores(self, bound: str, neighbours: int | None) -> dict[int, Record]:
-        """The scores of one method by split; the latest where there are several."""
+        """The scores of one method by split; of several, the latest."""
         return {
             record["split"]: record | prediction
             for record in self.records
@@ -54,13 +54,13 @@ class Group(NamedTuple):
         }
 
     def failed(self, bound: str) -> bool:
-        """Whether this bound was tried and never trained."""
+        """Whether every training under this bound failed."""
         mine = [record for record in self.records if record["bound"] == bound]
         return bool(mine) and all("error" in record for record in mine)
 
 
 def show(records: list[Record], figure: Path, console: Console) -> None:
-    """Print the tables and write the picture."""
+    """Print the tables and write the figure."""
     found = groups(records)
     if not found:
         raise SystemExit("the files hold no training of a sparse model")
@@ -70,7 +70,7 @@ def show(records: list[Record], figure: Path, console: Console) -> None:
 
 
 def groups(records: Iterable[Record]) -> list[Group]:
-    """Records in the order in which their settings first came; the exact GP belongs to every number of points."""
+    """Group records by setting, in order of appearance; the exact GP belongs to every number of points."""
     records = list(records)
     names = ("set", "rows", "test_rows", "inputs", "lengthscales")
     kinds = list(dict.fromkeys((*(r[n] for n in names), r["inducing"]) for r in records if r["bound"] != "exact"))
@@ -123,7 +123,7 @@ def table(group: Group) -> Table:
             cells += [f"{np.mean(density):.3f} ± {np.std(density):.3f}", f"{_mean(mine, 'rmse'):.4f}"]
             cells += [f"{100 * np.mean([record['coverage']['95'] for record in mine]):.1f}"]
             if first:
-                # What is no bound must not be compared with what is.
+                # Objectives that are not bounds do not compare with bounds.
                 mark = "" if all(record["is_bound"] for record in mine) else " (no bound)"
                 cells += [f"{_mean(mine, 'noise_variance'):.4f}", f"{_mean(mine, 'objective_per_row'):.4f}{mark}"]
                 cells += [f"{_mean(mine, 'train_seconds'):.1f}"]
@@ -141,7 +141,7 @@ def _mean(records: list[Record], name: str) -> float:
 
 
 class Place(NamedTuple):
-    """Where a method stands: nats a row, and how far the splits' gains over the standard bound spread around."""
+    """A method's mean test log density, and the range of its gains over the standard bound across splits."""
 
     value: float
     low: float
@@ -149,7 +149,7 @@ class Place(NamedTuple):
 
 
 def places(group: Group) -> tuple[list[Place | None], Place | None]:
-    """The steps and the exact GP. Gains are taken split by split, so that a split that is missing shifts nothing."""
+    """The places of the steps and of the exact GP. Gains are taken split by split, so a missing split does no harm."""
     base = {split: record["log_density"] for split, record in group.scores("standard", None).items()}
 
     def place(bound: str, neighbours: int | None) -> Place | None:
@@ -176,12 +176,12 @@ def picture(found: list[Group], path: Path) -> Path:
     for number, group in enumerate(found):
         ax = fig.add_subplot(down, across, number + 1)
         _panel(ax, group, named=number % across == 0)
-        # What all panels share is not said in each.
+        # What all panels share stands in the title alone.
         words = [f"N = {group.rows:,}", f"D = {group.inputs}"]
         words += [f"M = {group.inducing}"] if len({other.inducing for other in found}) > 1 else []
         words += [f"ℓ: {group.lengthscales}"] if len({other.lengthscales for other in found}) > 1 else []
         ax.set_title(", ".join(words), loc="right", fontsize=8.5, color="#555555")
-        # Under a last row that is not full, the panel above has the axis's name.
+        # Above a gap in the last row, the panel names the axis.
         if number + across >= len(found):
             ax.set_xlabel("test log density (nats a row)", fontsize=9)
     kinds = {group.inducing for group in found}
@@ -211,7 +211,7 @@ def _panel(ax, group: Group, named: bool) -> None:
     if shown and shown[-1][1].value > low - room:
         low, high = min(low, shown[-1][1].low), max(high, shown[-1][1].high)
         room = max(high - low, 1e-3)
-    else:  # the last one would leave no room for the others
+    else:  # far to the left, it would leave no room for the others
         i, far = shown.pop()
         name = f"◀ {far.value:.1f}".replace("-", "−")
         ax.text(low - 0.08 * room, i, name, fontsize=8.5, color=STEPS[i][3], va="center")
@@ -234,7 +234,7 @@ def _panel(ax, group: Group, named: bool) -> None:
         _, neighbours, _, colour = STEPS[i]
         ax.plot([step.low, step.high], [i, i], color=colour, lw=1.5, alpha=0.5, zorder=3, solid_capstyle="butt")
         ax.plot(step.value, i, "o", ms=7, mew=1.6, mec=colour, mfc=colour if neighbours else "white", zorder=4)
-        # A label stands to the right, unless the line of the exact GP would go through it.
+        # A label stands to the right, unless the line of the exact GP crosses it there.
         left = exact is not None and step.value < exact.value < step.high + 0.28 * room
         ax.annotate(
             _label(i, step, steps[0], gap),
@@ -262,7 +262,7 @@ def _panel(ax, group: Group, named: bool) -> None:
 
 
 def _label(number: int, step: Place, first: Place | None, gap: float) -> str:
-    """Of the first step its value; of others the share of the gap, or the gain where no gap can be told."""
+    """The label of a step: the first has its value, others the share of the gap, or the gain if there is no gap."""
     if number == 0 or first is None:
         return f"{step.value:.2f}".replace("-", "−")
     gain = step.value - first.value

@@ -1,8 +1,8 @@
 """Oil flow: a Bayesian GP-LVM of twelve readings in seven latent inputs, under three bounds.
 
 All 1000 rows, every column with mean zero and standard deviation one. Each bound is trained by L-BFGS from principal
-components, with lengthscales by the components' variances and with lengthscales alike; and once more from where the
-best fit of all ended, since its bound may only have been luckier. All three bounds are told at the parameters of each.
+components, with lengthscales by the components' variances and with equal lengthscales; and once more from the end of
+the best fit of all, so that no bound is only lucky. All three bounds are evaluated at the parameters of each fit.
 The labels are not trained on: they count how many rows have a nearest neighbour of another class in the two most
 relevant latent inputs, among all other rows (leave-one-out), and among the other nine of ten folds.
 
@@ -30,7 +30,7 @@ from tightgp.numerics.components import principal
 
 Q = 7
 BOUNDS = ("standard", "spherical", "diagonal")
-#: A latent input is on where its relevance is at least this share of the largest.
+#: A latent input is in use if its relevance is at least this share of the largest.
 ON = 0.05
 CLASSES = (("#0072B2", "o"), ("#E69F00", "^"), ("#009E73", "s"))
 
@@ -59,7 +59,7 @@ def under(model: tgp.GPLVM, bound: str) -> tgp.GPLVM:
 
 
 def errors(where: np.ndarray, labels: np.ndarray, seed: int = 0) -> dict[str, int]:
-    """Rows whose nearest neighbour is of another class, leave-one-out and over ten folds."""
+    """Numbers of rows whose nearest neighbour is of another class, leave-one-out and over ten folds."""
     distance = np.sum((where[:, None, :] - where[None, :, :]) ** 2, axis=-1)
     fold = np.random.default_rng(seed).permutation(len(where)) % 10
     found = {}
@@ -70,11 +70,11 @@ def errors(where: np.ndarray, labels: np.ndarray, seed: int = 0) -> dict[str, in
 
 
 class Trained:
-    """One fit, and what there is to say of it."""
+    """One fit and its results."""
 
     def __init__(self, bound: str, start: str, model: tgp.GPLVM, data: tgp.Dataset, steps: int):
         began = time.perf_counter()
-        # Gains of single steps are small long before an optimum: the tolerance must not end training.
+        # Single steps gain little long before an optimum, so the tolerance must not end training.
         result = tgp.fit(model, data, steps=steps, tolerance=1e-13, progress=False)
         self.seconds = time.perf_counter() - began
         self.bound, self.start, self.model, self.value = bound, start, result.model, result.objective
@@ -113,7 +113,7 @@ class Trained:
 
 
 def starts(Y, inducing: int, bound: str, seed: int) -> dict[str, tgp.GPLVM]:
-    """By principal components, with lengthscales by the components' variances or all alike."""
+    """Starts by principal components, with lengthscales by the components' variances or all equal."""
     alike = tgp.kernels.SquaredExponential(1.0, np.ones(Q))
     return {
         f"by variances, seed {seed}": tgp.GPLVM.start(Y, Q, inducing, bound=bound, seed=seed),
@@ -122,7 +122,7 @@ def starts(Y, inducing: int, bound: str, seed: int) -> dict[str, tgp.GPLVM]:
 
 
 def train(Y, inducing: int, steps: int, seeds: int, status) -> list[Trained]:
-    """Each bound from every start, then each from where the best fit of all ended."""
+    """Train each bound from every start, then from the end of the best fit of all."""
     data, found = tgp.Dataset.latent(Y, Q), []
     for seed in range(seeds):
         for bound in BOUNDS:
@@ -162,14 +162,14 @@ def figure(Y, labels, found: list[Trained], inducing: int, path: Path) -> None:
     FigureCanvasAgg(fig)
     axes = fig.subplots(1, 4, width_ratios=[1, 1, 1, 0.85])
     wrong = errors(components(Y), labels)["one out"]
-    scatter(axes[0], components(Y), None, labels, f"Principal components: {told(wrong)}")
+    scatter(axes[0], components(Y), None, labels, f"Principal components: {count_errors(wrong)}")
     axes[0].set_xlabel("first component")
     axes[0].set_ylabel("second component")
     shown = [best_of(found, bound) for bound in ("standard", "diagonal")]
     for ax, one in zip(axes[1:], shown, strict=False):
         mean, sd = np.asarray(one.model.inputs.mean)[:, one.top], np.sqrt(one.model.inputs.variance)[:, one.top]
         wrong = errors(mean, labels)["one out"]
-        scatter(ax, mean, np.asarray(sd), labels, f"{one.bound.capitalize()} bound: {told(wrong)}")
+        scatter(ax, mean, np.asarray(sd), labels, f"{one.bound.capitalize()} bound: {count_errors(wrong)}")
         ax.set_xlabel(f"latent input {one.top[0] + 1}, the most relevant")
         ax.set_ylabel(f"latent input {one.top[1] + 1}, the second")
     handles, names = axes[0].get_legend_handles_labels()
@@ -186,7 +186,7 @@ def figure(Y, labels, found: list[Trained], inducing: int, path: Path) -> None:
         fig.savefig(temporary, dpi=150, format="png")
 
 
-def told(wrong: int) -> str:
+def count_errors(wrong: int) -> str:
     return f"{wrong} {'error' if wrong == 1 else 'errors'}"
 
 

@@ -1,7 +1,7 @@
-"""Inputs measured with error: a model that ignores it, one that averages over it, and one that also corrects it.
+"""Compare models of inputs measured with error: one ignores the error, one averages over it, one also corrects it.
 
 200 rows of a sine with noise 0.05²; half of the inputs have an error of variance 0.09, known to two of the models.
-Held out are 300 rows, scored at their true inputs, and at inputs with errors of the same kind.
+300 held-out rows are scored at their true inputs, and at inputs with errors of the same kind.
 
     python -m experiments.uncertain
 """
@@ -17,7 +17,7 @@ SEEDS = 5
 
 
 def draw(seed: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """True inputs, targets, variances of the inputs' errors, and the inputs as they are seen."""
+    """True inputs, targets, variances of the inputs' errors, and measured inputs."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-3, 3, size=(n, 1))
     y = np.sin(2 * X[:, 0]) + 0.05 * rng.normal(size=n)
@@ -26,7 +26,7 @@ def draw(seed: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndar
 
 
 def run(seed: int) -> dict[str, list[float]]:
-    """Noise learnt, and log densities of held-out rows, of each model."""
+    """Learnt noise, and log densities of held-out rows, of each model."""
     _, y, S, seen = draw(seed, 200)
     X_new, y_new, S_new, seen_new = draw(1000 + seed, 300)
     data, known = tgp.Dataset(seen, y, input_variance=S), tgp.Dataset(seen, y)

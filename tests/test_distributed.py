@@ -138,7 +138,7 @@ def test_command_line_fits_the_same_model_with_two_processes(csv, tmp_path, cach
     assert (first.code, second.code) == (0, 0), first.err + second.err
     assert (first.err, second.out, second.err) == ("", "", "")
     one, two = command.json, json.loads(first.out)
-    assert (two["rows"], two_processes["heldout_rows"]) == (one["rows"], one["heldout_rows"]) == (72, 18)
+    assert (two["rows"], two["heldout_rows"]) == (one["rows"], one["heldout_rows"]) == (72, 18)
     np.testing.assert_allclose(two["objective"], one["objective"], rtol=1e-6)
     np.testing.assert_allclose(two["evidence_upper"], one["evidence_upper"], rtol=1e-4)
     for name, value in one["scores"].items():
@@ -162,7 +162,7 @@ def test_command_line_resumes_after_a_process_died(csv, tmp_path, cache):
     assert list((tmp_path / "m" / "checkpoint").glob("fit-*.safetensors"))
     first, second = fit_in_two_processes(csv, tmp_path / "m", "--max-iter", 40, "--quiet", **cache)
     assert (first.code, second.code) == (2, 2)
-    assert "not finished" in first.err
+    assert "unfinished fit" in first.err
     assert second.err == ""
     first, second = fit_in_two_processes(csv, tmp_path / "m", "--max-iter", 40, "--resume", "--quiet", **cache)
     assert (first.code, second.code) == (0, 0), first.err

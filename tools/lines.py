@@ -1,4 +1,4 @@
-"""Count lines of code: no blank lines, comments or docstrings. ``python tools/lines.py src`` (or any folders, files)."""
+"""Count lines of code, without blank lines, comments and docstrings: ``python tools/lines.py src``."""
 
 import ast
 import io
@@ -16,7 +16,11 @@ def count(path: Path) -> int:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
                 docs.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
     lines: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -26,6 +30,7 @@ def count(path: Path) -> int:
 
 
 def main() -> None:
+    """Print a count for each folder or file that was named."""
     for name in sys.argv[1:] or ["src"]:
         files = [Path(name)] if Path(name).is_file() else sorted(Path(name).rglob("*.py"))
         print(f"{sum(map(count, files)):6}  {name}")

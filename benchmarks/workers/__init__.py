@@ -1,1 +1,1 @@
-"""What the suite measures, a file for each library: each imports its own library and none of the others."""
+"""The measurements of the suite: a file for each library, which imports no other library."""

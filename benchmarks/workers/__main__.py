@@ -1,4 +1,4 @@
-"""One measurement in a process of its own: ``python -m benchmarks.workers LIBRARY TASK SIZES`` prints a line of JSON.
+"""Run one measurement: ``python -m benchmarks.workers LIBRARY TASK SIZES`` prints a line of JSON.
 
 ``TASK`` is "probe" (versions, device, variants), or one of the library's; ``SIZES`` are its arguments as JSON.
 """

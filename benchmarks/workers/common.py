@@ -1,4 +1,4 @@
-"""What all workers share: the data, the clock, and how a process tells its memory. NumPy and nothing else."""
+"""What all workers share: data, timing and peak memory. It imports NumPy alone."""
 
 import resource
 import sys
@@ -9,11 +9,11 @@ from importlib.metadata import PackageNotFoundError, version
 import numpy as np
 
 SEED = 0
-#: Where training starts, for every library.
+#: The start of training in every library.
 VARIANCE, NOISE = 1.0, 0.1
-#: L-BFGS-B, given to every other library, with the limits that tightgp's `fit` has.
+#: Options of L-BFGS-B for every other library, with the limits of tightgp's `fit`.
 LBFGS = {"maxiter": 200, "maxfun": 4000, "ftol": 1e-9, "gtol": 1e-6, "maxcor": 20}
-#: Rows that a prediction takes at a time, where a library is also tried in parts.
+#: Rows of a part, where a library's prediction is also tried in parts.
 PART = 4096
 
 
@@ -32,19 +32,19 @@ def small_set(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def inducing(m: int, d: int, dtype: str = "float64") -> np.ndarray:
-    """Inducing inputs that are no data."""
+    """Inducing inputs that are not rows of the data."""
     return np.random.default_rng(SEED + 1).normal(size=(m, d)).astype(dtype)
 
 
 def test_inputs(n: int, d: int) -> np.ndarray:
-    """Where predictions are asked for."""
+    """Inputs of predictions."""
     return np.random.default_rng(SEED + 2).normal(size=(n, d))
 
 
 def timed(call: Callable[[], object], budget: float, each: int = 1, most: int = 30) -> dict:
-    """The first call's seconds, with compilation, and those of calls after it until the budget is spent.
+    """Seconds of the first call, with compilation, and of later calls until the budget is spent.
 
-    At least three are timed. A call that does the same thing ``each`` times counts as one of them.
+    At least three calls are timed. If a call does its work ``each`` times, its time is divided by that.
     """
     first = _seconds(call)
     _seconds(call)  # the second may still trace or allocate
@@ -69,7 +69,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 def peak_mb(warm_up: Callable[[], object], call: Callable[[], object]) -> dict:
-    """How far ``call`` drives the process's memory beyond where it was: beyond the imports and a small warm-up."""
+    """Peak memory of ``call`` beyond that of the imports and a small warm-up, in MB."""
     warm_up()
     before = _high_water_mb()
     call()
@@ -82,7 +82,7 @@ def _high_water_mb() -> float:
 
 
 def versions(*names: str) -> dict[str, str]:
-    """Of what is installed here."""
+    """Versions of packages that are installed."""
     found = {}
     for name in names:
         try:

@@ -1,4 +1,4 @@
-"""What is timed of GPflow: compiled with ``tf.function``, with and without XLA, whichever is faster."""
+"""GPflow's measurements: compiled with ``tf.function``, with or without XLA, whichever is faster."""
 
 import time
 
@@ -60,7 +60,7 @@ def memory(n: int, d: int, m: int) -> dict:
 
 
 def svgp(batch: int, d: int, m: int, dtype: str, budget: float, variant: str) -> dict:
-    """The steps run inside one compiled function, so that none waits for Python."""
+    """Adam steps inside one compiled function, so that none waits for Python."""
     gpflow.config.set_default_float(getattr(np, dtype))
     if dtype == "float32":
         gpflow.config.set_default_jitter(1e-4)  # its default of 1e-6 is for float64
@@ -87,7 +87,7 @@ def svgp(batch: int, d: int, m: int, dtype: str, budget: float, variant: str) ->
 
 
 def fit(n: int, d: int, m: int, budget: float, variant: str) -> dict:
-    """One optimiser for all fits, since it keeps what it compiled."""
+    """Whole fits by one optimiser, which keeps what it compiled."""
     X, y = common.small_set(n, d)
     model, optimiser = _model(X, y, m, 1.0), gpflow.optimizers.Scipy()
     start = gpflow.utilities.read_values(model)
@@ -108,7 +108,7 @@ def fit(n: int, d: int, m: int, budget: float, variant: str) -> dict:
 
 
 def predict(points: int, n: int, d: int, m: int, budget: float, variant: str) -> dict:
-    """From a posterior that holds its factors, compiled."""
+    """Predictions from a compiled posterior with its factors."""
     model = _model(*common.regression(n, d), m, 3.0)
     model.posterior()
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What is timed of GPJax. Everything runs under ``jax.jit``, as its documentation recommends."""
+"""GPJax's measurements. Everything runs under ``jax.jit``, as its documentation recommends."""
 
 import sys
 import time
@@ -41,7 +41,7 @@ def _dataset(X, y):
 
 
 def _loss(static):
-    """The loss as a function of what is trained, and of the data, so that these are no constants of the program."""
+    """The loss as a function of trained parameters and data, so that the program does not hold them as constants."""
     return lambda params, data: -gpx.objectives.collapsed_elbo(eqx.combine(params, static), data)
 
 
@@ -67,7 +67,7 @@ def memory(n: int, d: int, m: int) -> dict:
 
 
 def svgp(batch: int, d: int, m: int, dtype: str, budget: float) -> dict:
-    """The step of `gpjax.fit`, several in one scan as there, compiled once instead of at every call."""
+    """Steps of `gpjax.fit`, several in one scan as there, but compiled once instead of at every call."""
     jax.config.update("jax_enable_x64", dtype == "float64")
     X, y = common.regression(batch, d, dtype)
     kernel = gpx.kernels.Matern32(lengthscale=jnp.asarray(2.0), variance=common.VARIANCE)
@@ -99,7 +99,7 @@ def svgp(batch: int, d: int, m: int, dtype: str, budget: float) -> dict:
 
 
 def fit(n: int, d: int, m: int, budget: float) -> dict:
-    """`gpjax.fit_scipy` takes no tolerance and compiles at every call; this is its adapter with both mended."""
+    """Whole fits by the adapter of `gpjax.fit_scipy`, with a tolerance and without compiling at every call."""
     jax.config.update("jax_enable_x64", True)
     X, y = common.small_set(n, d)
     params, static = eqx.partition(_collapsed_family(X[:m].copy(), np.ones(d)), eqx.is_array)

@@ -1,9 +1,8 @@
-"""What is timed of GPyTorch, on a GPU where torch sees one.
+"""GPyTorch's measurements, on a GPU where torch sees one.
 
-Its collapsed bound solves by the matrix inversion lemma and Cholesky whatever the settings say (no conjugate
-gradients), so there is nothing to choose there. Of its variational strategies with a full covariance those that
-Adam can train are all timed, and the fastest is kept; CIQ and the natural distributions need a natural-gradient
-optimiser of their own.
+Its collapsed bound always uses the matrix inversion lemma and Cholesky (no conjugate gradients), so there is nothing to
+choose. All variational strategies with a full covariance that Adam can train are timed, and the fastest is kept. CIQ
+and the natural distributions need a natural-gradient optimiser of their own.
 """
 
 import contextlib
@@ -20,9 +19,9 @@ from benchmarks.workers import common
 #: Adam steps of one timed call.
 STEPS = 10
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-#: In float32 the strategies factorise in float64 unless told not to.
+#: In float32 the strategies factorise in float64 unless a setting says otherwise.
 SINGLE = "VariationalStrategy, float32 Cholesky"
-#: Two threads can wait for each other longer than a small matrix takes.
+#: Small matrices may be faster with one thread.
 THREADS = ["all threads", "one thread"]
 STRATEGIES = {
     "VariationalStrategy": gpytorch.variational.VariationalStrategy,
@@ -50,7 +49,7 @@ def _tensor(array) -> torch.Tensor:
 
 
 class _Collapsed(gpytorch.models.ExactGP):
-    """The collapsed bound: an inducing point kernel in an exact GP."""
+    """The collapsed bound: an exact GP with an inducing point kernel."""
 
     def __init__(self, X, y, Z, lengthscale: float):
         likelihood = gpytorch.likelihoods.GaussianLikelihood(noise_constraint=gpytorch.constraints.GreaterThan(1e-6))
@@ -67,7 +66,7 @@ class _Collapsed(gpytorch.models.ExactGP):
 
 
 def _evaluation(X: np.ndarray, y: np.ndarray, m: int, lengthscale: float):
-    """The model, and what computes its loss in total nats and leaves the gradients with the parameters."""
+    """The model, and a function that computes its loss in total nats and the gradients of its parameters."""
     torch.set_default_dtype(torch.float64)
     X, y = _tensor(X), _tensor(y)
     model = _Collapsed(X, y, X[:m].clone(), lengthscale)
@@ -141,11 +140,11 @@ def svgp(batch: int, d: int, m: int, dtype: str, budget: float, variant: str) ->
 
 
 def fit(n: int, d: int, m: int, budget: float, variant: str) -> dict:
-    """GPyTorch leaves SciPy to its users: this is the usual adapter, over one vector of all parameters."""
+    """Whole fits by the usual adapter to SciPy, over one vector of all parameters; GPyTorch has none of its own."""
     if variant == "one thread":
         torch.set_num_threads(1)
     model, call = _evaluation(*common.small_set(n, d), m, 1.0)
-    # The likelihood is also a part of the kernel; PyTorch names it once.
+    # The kernel holds the likelihood too; PyTorch lists shared parameters once.
     parameters = list(model.parameters())
     start = torch.nn.utils.parameters_to_vector(parameters).detach().cpu().numpy().copy()
 
@@ -164,7 +163,7 @@ def fit(n: int, d: int, m: int, budget: float, variant: str) -> dict:
 
 
 def predict(points: int, n: int, d: int, m: int, budget: float, variant: str) -> dict:
-    """Means and variances from the caches that the first prediction fills."""
+    """Means and variances, from the caches that the first prediction fills."""
     X, y = common.regression(n, d)
     size = points if variant == "whole" else common.PART
     test = _tensor(common.test_inputs(points, d))
@@ -173,8 +172,8 @@ def predict(points: int, n: int, d: int, m: int, budget: float, variant: str) ->
         def ready() -> _Collapsed:
             model, _ = _evaluation(X, y, m, 3.0)
             model.eval()
-            # The correction of the diagonal at the data would make the posterior FITC's, and not the bound's, by
-            # which all others predict; at the test points, later, it makes the variances whole.
+            # With the diagonal correction at the data the posterior would be FITC's, and not that of the bound, from
+            # which all others predict. At the test points, later, the correction completes the variances.
             with gpytorch.settings.sgpr_diagonal_correction(False):
                 q = model(test[:1])
                 _ = q.mean, q.variance

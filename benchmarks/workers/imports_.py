@@ -1,4 +1,4 @@
-"""What ``import`` costs: the wall time of a process that imports and ends, less that of one that only ends."""
+"""Time ``import``: the wall time of a process that imports a module, less that of an empty one."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ def probe() -> dict:
 
 
 def imported(module: str, repeats: int) -> dict:
-    """Files are in the cache after the first."""
+    """Seconds of each repeat; after the first, files are in the cache."""
     bare = min(_run("pass") for _ in range(1 + repeats))
     first, *later = (_run(f"import {module}") - bare for _ in range(1 + repeats))
     return {"first": first, "seconds": later, "bare": bare}

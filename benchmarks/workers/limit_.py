@@ -1,4 +1,4 @@
-"""The rate of a plain matrix product, by which the limits are reckoned: the better of XLA's and NumPy's own."""
+"""The rate of a plain matrix product, for the limits: the better of XLA's and NumPy's."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ def rate(dtype: str, n: int, m: int, budget: float) -> dict:
     rng = np.random.default_rng(0)
     A, B = rng.normal(size=(n, m)).astype(dtype), rng.normal(size=(m, m)).astype(dtype)
     on_cpu = jax.default_backend() == "cpu"
-    with jax.default_matmul_precision("highest"):  # on a GPU float32 would else be rounded to fewer bits
+    with jax.default_matmul_precision("highest"):  # otherwise a GPU rounds float32 to fewer bits
         C, D = jnp.asarray(A), jnp.asarray(B)
         product = jax.jit(lambda C, D: C @ D)
         ways = {"XLA": timed(lambda: jax.block_until_ready(product(C, D)), budget)["seconds"]}

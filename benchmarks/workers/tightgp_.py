@@ -1,4 +1,4 @@
-"""What is timed of tightgp."""
+"""tightgp's measurements."""
 
 import time
 

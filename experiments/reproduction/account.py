@@ -1,4 +1,4 @@
-"""What is kept of a training: where it ended, how it went in some hundred points, and what it predicted."""
+"""The record of a training: its end, some hundred points of its trace, and its predictions."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _FOLLOWED = ("objective", "noise_variance", "v")
 
 
 def of(result: tgp.FitResult, post, test: tgp.Dataset, neighbours: tuple[int | None, ...] = (None,)) -> dict[str, Any]:
-    """A Gaussian model's training and its test scores: globally, and from so many nearest training rows."""
+    """The record of a Gaussian model: training and test scores, from the inducing points and from neighbours."""
     tested = scores(post, test, neighbours)
     found = [f"{one['log_density']:.3f}" if "error" not in one else "failed" for one in tested]
     model = result.model
@@ -29,12 +29,12 @@ def of(result: tgp.FitResult, post, test: tgp.Dataset, neighbours: tuple[int | N
 
 
 def scores(post, rows: tgp.Dataset, neighbours: tuple[int | None, ...]) -> list[dict[str, Any]]:
-    """Of held-out rows, globally and from so many nearest training rows."""
+    """Scores of held-out rows for each number of neighbours; None predicts from the inducing points alone."""
     return [shortened(prediction(post, rows, n)) for n in neighbours]
 
 
 def training(result: tgp.FitResult) -> dict[str, Any]:
-    """How a training went, whatever the model."""
+    """The record of the training of any model."""
     return {
         "objective": shortened(result.objective, 9),
         "seconds": shortened(result.seconds),
@@ -47,7 +47,7 @@ def training(result: tgp.FitResult) -> dict[str, Any]:
 
 
 def trace(columns: dict[str, np.ndarray]) -> dict[str, list]:
-    """Some points of a trace, the first and the last among them."""
+    """Some points of a trace, with the first and the last."""
     length = len(columns["objective"])
     at = np.unique(np.linspace(0, length - 1, _POINTS).round().astype(int))
     return {"step": at.tolist()} | {
@@ -56,13 +56,13 @@ def trace(columns: dict[str, np.ndarray]) -> dict[str, list]:
 
 
 def histogram(values, bins: int = 40) -> dict[str, Any]:
-    """How often numbers between 0 and 1 fall where."""
+    """A histogram of numbers between 0 and 1."""
     counts, edges = np.histogram(np.clip(np.asarray(values), 0, 1), bins, (0, 1))
     return {"counts": counts.tolist(), "edges": shortened(edges.tolist()), "mean": shortened(float(np.mean(values)))}
 
 
 def shortened(value, digits: int = 6):
-    """Floats with so many digits: what is kept is to be read and drawn, and small."""
+    """Round floats to ``digits`` digits, so that records stay small and readable."""
     if isinstance(value, float):
         return float(f"{value:.{digits}g}")
     if isinstance(value, list):

@@ -1,9 +1,9 @@
 """Past the paper, step by step: what each thing the library offers adds at the same M, and the time it takes.
 
-From the paper's protocol (SVGP-new by minibatches; SGPR-new by Adam on the medium sets) to L-BFGS on the collapsed
-bound at all rows, for a while and for longer, inducing points chosen greedily, or twice as many of them, blocks of
-neighbours with local prediction, a lengthscale for each input, and Power EP with blocks, which is no bound. GPyTorch's
-SVGP under the paper's protocol stands beside them.
+The first step is the paper's protocol (SVGP-new by minibatches; SGPR-new by Adam on the medium sets). Then come L-BFGS
+on all rows with few and with many steps, greedy inducing points, twice as many inducing points, blocks of neighbours
+with local prediction, a lengthscale for each input, and Power EP with blocks, which is no bound. GPyTorch's SVGP under
+the paper's protocol is timed too.
 """
 
 import math
@@ -23,18 +23,19 @@ from experiments.reproduction.work import Work
 
 INDUCING, QUICK_INDUCING = 1024, 32
 QUICK_STEPS = 30
-#: Greedy choice looks at no more rows than these, and the choice among ways to train and to predict at no more than
-#: these validation rows.
+#: Most rows that the greedy choice looks at, and most validation rows by which ways to train and to predict are
+#: chosen.
 CANDIDATES, VALIDATION = 100_000, 20_000
-#: What is run on one split: how long the protocols take.
+#: Methods that run on one split only: they time the protocols.
 ONE_SPLIT = (PROTOCOL, GPYTORCH)
 
 
 @dataclass(frozen=True)
 class Effort:
-    """What is done on a set: most steps of L-BFGS, numbers of neighbours that are tried, steps that are left out.
+    """The effort for a set: most steps of L-BFGS, numbers of neighbours to try, steps to leave out.
 
-    About as many steps as take no longer than the paper's protocol, and far fewer on the medium sets."""
+    The steps take no longer than the paper's protocol, and far less on the medium sets.
+    """
 
     steps: int = 400
     neighbours: tuple[int, ...] = (16, 32, 64, 128)
@@ -42,7 +43,7 @@ class Effort:
 
     @classmethod
     def on(cls, name: str) -> "Effort":
-        """Less on the sets that have hundreds of thousands of rows."""
+        """The effort for a set by name; less for sets with hundreds of thousands of rows."""
         if name in ("houseelectric", *large.IF_GIVEN):
             return cls(60, (64,), ("twice", "greedy", "block", "pitc", "pitc-ard"))
         return cls(1000) if name in medium.SETS else cls()
@@ -80,7 +81,7 @@ def train(run: Run, work: Work) -> Record:
     kernel = family(1.0, np.full(data.num_inputs, start) if step.ard else start)
     choosing = 0.0
     if step.greedy:
-        for _ in range(2):  # the first time it is compiled
+        for _ in range(2):  # the first time, to compile
             began = time.perf_counter()
             Z = tgp.inducing.greedy_variance(data.X, run.inducing, kernel, run.split, max_candidates=CANDIDATES)
             choosing = time.perf_counter() - began

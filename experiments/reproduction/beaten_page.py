@@ -1,4 +1,4 @@
-"""The page of what lies past the paper: each step's test scores and time, and what validation rows would choose."""
+"""The page of `beaten`: test scores and time of each step, and what validation rows choose."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -15,12 +15,12 @@ from experiments.reproduction.tables import beside, seconds
 
 SETS = (*medium.SETS, *paper.LARGE_SETS)
 PROTOCOL_LABEL = "the paper's protocol, new bound"
-#: Rows that show the way which is best on validation rows: among those that train on a bound, and among all.
+#: Rows that show the best way on validation rows: among those that train on a bound, and among all.
 CHOSEN_BOUND, CHOSEN = "ours on a bound, chosen on validation rows", "ours, chosen on validation rows"
 
 
 class Way(NamedTuple):
-    """A step as it predicts: from so many nearest training rows, or from none."""
+    """A step, and the number of nearest training rows that it predicts from (None: none)."""
 
     method: str
     neighbours: int | None = None
@@ -36,14 +36,14 @@ class Way(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A row of the tables: its label, and the way that it shows of each set (None: there is none)."""
+    """A row of the tables: its label, and the way that it shows for each set (None: none)."""
 
     label: str
     way: Callable[[str], Way | None]
     alike: bool = True  # as many inducing points as elsewhere
 
     def seen(self, found: Found, name: str) -> bool:
-        """Whether there is anything to show of a set."""
+        """Whether there is a result to show for a set."""
         way = self.way(name)
         return way is not None and bool(found.of(set=name, method=way.method))
 
@@ -52,7 +52,7 @@ GPYTORCH_LINE = Line("GPyTorch's SVGP, the paper's protocol", lambda _: Way(GPYT
 
 
 def page(found: Found, whole: Found, settings: str, folder: Path) -> Page:
-    """``found``: the steps' runs; ``whole``: those of the paper's protocol on the same splits, trained to the end."""
+    """The page, from the runs of the steps, and from those of the paper's protocol trained to the end (``whole``)."""
     blocks: list[Block] = [
         Text(
             f"{settings} Local prediction conditions a test row also on its nearest training rows: how many (it says "
@@ -93,13 +93,13 @@ def _lines(found: Found, steps: Mapping[str, Step]) -> list[Line]:
 
 
 def _shown(found: Found, lines: list[Line]) -> tuple[list[str], list[Line]]:
-    """The sets and the rows of which there is anything to show."""
+    """The sets and the rows that have results."""
     names = [name for name in SETS if any(line.seen(found, name) for line in lines)]
     return names, [line for line in lines if any(line.seen(found, name) for name in names)]
 
 
 def _valid(found: Found, name: str, methods: Iterable[str]) -> dict[Way, float]:
-    """What the validation rows of the first split say of each way on a set."""
+    """The validation log density of each way on a set, on the first split."""
     scores = {
         Way(method, score["neighbours"]): score
         for method in methods
@@ -110,7 +110,7 @@ def _valid(found: Found, name: str, methods: Iterable[str]) -> dict[Way, float]:
 
 
 def _nearest(found: Found, name: str, method: str) -> Way | None:
-    """The number of neighbours that is best on validation rows."""
+    """A method with the number of neighbours that is best on validation rows."""
     ways = _valid(found, name, [method])
     return _best({way: score for way, score in ways.items() if way.neighbours is not None})
 

@@ -1,4 +1,4 @@
-"""Numbers beside the paper's: mean, standard error, and how many standard errors lie between."""
+"""Numbers beside the paper's: mean, standard error, and difference in standard errors."""
 
 import math
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ import numpy as np
 
 from experiments.reproduction.paper import SPLITS, Number
 
-#: The paper rounds to three decimals: what rounding alone makes of a difference, as a standard deviation.
+#: The standard deviation of a difference by rounding alone; the paper rounds to three decimals.
 _ROUNDING = 0.001 / math.sqrt(12)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One number of a table: the paper's, where it has one, and ours, one value a split."""
+    """One number of a table: the paper's, if it has one, and ours, one value for each split."""
 
     ours: tuple[float, ...]
     paper: Number | None = None
@@ -42,7 +42,7 @@ class Cell:
         return (self.mean - mean) / math.sqrt(own**2 + error**2 + _ROUNDING**2)
 
     def text(self, digits: int = 3) -> str:
-        """As the paper prints it, mean(standard error); and how many splits, where they are fewer than planned."""
+        """Mean and standard error; and the number of splits if there are fewer than planned."""
         if not self.ours:
             return "—"
         spread = "" if math.isnan(self.error) else f" ({self.error:.{digits}f})"
@@ -62,17 +62,17 @@ class Cell:
 
 
 def minus(text: str) -> str:
-    """A hyphen before a digit as the sign that it is."""
+    """Replace hyphens before digits by minus signs."""
     return "".join(
         "−" if sign == "-" and after.isdigit() else sign for sign, after in zip(text, text[1:] + " ", strict=True)
     )
 
 
 def unbroken(text: str) -> str:
-    """With spaces that no line breaks at."""
+    """Replace spaces by non-breaking ones."""
     return text.replace(" ", "\u00a0")
 
 
 def thousands(count: int) -> str:
-    """10 000, with a space that no line breaks at."""
+    """A number such as 10 000, with a non-breaking space."""
     return unbroken(f"{count:,}".replace(",", " "))

@@ -36,18 +36,22 @@ def main(arguments: list[str] | None = None) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", choices=[*EXPERIMENTS, "all"], metavar="NAME")
-    parser.add_argument("--quick", action="store_true", help="a small version in minutes; rows made up where need be")
+    parser.add_argument(
+        "--quick", action="store_true", help="a small version in minutes, with synthetic rows where files are missing"
+    )
     instead = parser.add_mutually_exclusive_group()
-    instead.add_argument("--draw", action="store_true", help="train nothing: draw pages from the results there are")
-    instead.add_argument("--rehearse", action="store_true", help="only compile what the runs need, and keep it")
+    instead.add_argument("--draw", action="store_true", help="train nothing: draw pages from stored results")
+    instead.add_argument("--rehearse", action="store_true", help="only compile the programs of the runs, and keep them")
     parser.add_argument("--sets", nargs="+", metavar="SET", help="only these data sets")
     parser.add_argument("--methods", nargs="+", metavar="METHOD", help="only these methods")
     parser.add_argument("--splits", nargs="+", type=int, metavar="SPLIT", help="only these splits, from 0")
     parser.add_argument("--inducing", nargs="+", type=int, metavar="M", help="only these numbers of inducing points")
     parser.add_argument(
-        "--jobs", type=int, default=1, help="runs side by side, each in a process (a GPU bears several)"
+        "--jobs", type=int, default=1, help="runs at the same time, each in a process (a GPU can take several)"
     )
-    parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so long, to go on another time")
+    parser.add_argument(
+        "--seconds", type=float, default=math.inf, help="stop after this many seconds; the same command continues"
+    )
     parser.add_argument("--results", type=Path, help="folder of the results; default experiments/results")
     parser.add_argument("--pages", type=Path, help="folder of the pages; default docs/reproduction")
     a = parser.parse_args(arguments)
@@ -62,18 +66,20 @@ def main(arguments: list[str] | None = None) -> None:
         for experiment in chosen:
             wanted = experiment.runs(choice)
             if not wanted and a.name != "all":
-                parser.error(f"no run of {experiment.name} is as --sets, --methods, --splits and --inducing say")
+                parser.error(f"{experiment.name} has no run that matches --sets, --methods, --splits and --inducing")
             if not a.draw:
                 how = {"quick": a.quick, "jobs": a.jobs, "deadline": deadline, "console": console}
                 left = fill(experiment.module, wanted, store, rehearsal=a.rehearse, **how)
                 if a.rehearse:
                     continue
                 if left:
-                    console.print(f"{experiment.name}: {len(left)} runs are left; the same command goes on with them.")
-            # Experiments share exact GPs: among all, one that has nothing else is left out.
+                    console.print(
+                        f"{experiment.name}: {len(left)} runs are left; the same command continues with them."
+                    )
+            # Experiments share exact GPs: with `all`, an experiment without other results is left out.
             shown = [run for run in experiment.runs(Choice(a.quick)) if run.inducing or a.name != "all"]
             if not any(map(store.holds, shown)):
-                console.print(f"{experiment.name}: there are no results yet, and so no page.")
+                console.print(f"{experiment.name}: no page, because there are no results yet.")
                 continue
             drawn.append(experiment.page(store, a.quick, pages))
             if a.quick:
@@ -85,4 +91,4 @@ def main(arguments: list[str] | None = None) -> None:
     except datasets.DatasetError as missing:
         raise SystemExit(str(missing)) from None
     except KeyboardInterrupt:
-        raise SystemExit("interrupted; what is done is kept, and the same command goes on") from None
+        raise SystemExit("interrupted; finished runs are kept, and the same command continues") from None

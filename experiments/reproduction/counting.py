@@ -1,4 +1,4 @@
-"""What the Poisson experiments share: the three models, and scores by either prediction of maths 8.3."""
+"""What the Poisson experiments share: the three models, and scores of both predictions of maths 8.3."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What an experiment is: the runs it is made of, how one is trained, and the page that shows them."""
+"""An experiment: its runs, how one is trained, and the page that shows them."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from experiments.reproduction.store import Run, Store
 
 @dataclass(frozen=True)
 class Choice:
-    """Which of an experiment's runs: None is all of them."""
+    """Which runs of an experiment to do; None stands for all."""
 
     quick: bool = False
     sets: tuple[str, ...] | None = None
@@ -23,7 +23,7 @@ class Choice:
         return range(quick if self.quick else count)
 
     def among(self, runs: Iterable[Run]) -> list[Run]:
-        """The runs that are wanted, those of the first split first."""
+        """The chosen runs, by split."""
         wanted = [
             run
             for run in runs
@@ -37,9 +37,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class Experiment:
-    """``module`` has ``train(run, work)``, which a process of its own may be asked for; ``runs`` gives those that
-    are chosen, and ``page`` what all of them found, in full or in the quick version, with its pictures in a
-    folder."""
+    """An experiment.
+
+    ``module`` has ``train(run, work)``, which may be called in a process of its own; ``runs`` lists the chosen runs;
+    ``page`` makes the page from all results, full or quick, and writes its figures to a folder.
+    """
 
     name: str
     about: str

@@ -1,4 +1,4 @@
-"""Pictures of results: what the experiments' figures share."""
+"""What the figures of the experiments share."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tightgp.io.files import atomic_write
 
 
 def canvas(width: float, height: float):
-    """An empty figure that no window is needed for."""
+    """An empty figure that needs no window."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -19,7 +19,7 @@ def canvas(width: float, height: float):
 
 
 def save(figure, path: Path) -> str:
-    """Write it, and give the name that a page beside it calls it by."""
+    """Write a figure, and return its file name for the page."""
     with atomic_write(path) as temporary:
         figure.savefig(temporary, dpi=130, format="png")
     return path.name
@@ -31,7 +31,7 @@ def tidy(ax, title: str) -> None:
 
 
 def curves(ax, records: list[Record], column: str, colour: str, label: str, style: str = "-") -> None:
-    """The mean over splits of what was followed, and its standard error as a band."""
+    """Draw the mean of a column of the traces over the splits, with its standard error as a band."""
     traces = [record["trace"] for record in records if column in record["trace"]]
     shortest = min((len(trace["step"]) for trace in traces), default=0)
     if shortest == 0:
@@ -46,20 +46,20 @@ def curves(ax, records: list[Record], column: str, colour: str, label: str, styl
 
 
 def level(ax, records: list[Record], key: str, colour: str, label: str) -> None:
-    """Where a method ended, as a line across: one that was trained otherwise and has no steps to compare."""
+    """Draw the end of a method as a horizontal line, where its steps do not compare with the others'."""
     values = [record[key] for record in records]
     if values:
         ax.axhline(float(np.mean(values)), color=colour, lw=1.4, ls="--", label=label)
 
 
 def room_for_ends(ax, records: list[Record], key: str = "objective") -> None:
-    """Show the part of the curves in which the methods differ: the early climb would hide it."""
+    """Limit the axis to where the methods differ; the early climb would hide it."""
     ends = [record[key] for record in records]
     spread = max(max(ends) - min(ends), 0.02 * abs(ends[0])) or 1.0
     ax.set_ylim(min(ends) - 1.2 * spread, max(ends) + 0.25 * spread)
 
 
 def legend(ax, **options) -> None:
-    """Names of the curves, where there are any."""
+    """Add a legend if there are curves."""
     if ax.get_legend_handles_labels()[0]:
         ax.legend(frameon=False, **options)

@@ -1,8 +1,7 @@
-"""GPyTorch's SVGP under the paper's protocol, on the device that JAX sees: the third column of times.
+"""Time GPyTorch's SVGP under the paper's protocol, on the device that JAX sees.
 
 Its whitened strategy, Matérn-3/2 with one lengthscale, Adam at 0.01, batches of 1024, 100 epochs, in float32 as its
-users run it. Whole on the smallest set; elsewhere some steps are timed, the rest is multiplied out, and there are no
-scores.
+users run it. It trains to the end on the smallest set; elsewhere some steps are timed and extrapolated, without scores.
 """
 
 import time
@@ -14,7 +13,7 @@ from experiments.reproduction.rows import Parts
 from experiments.reproduction.store import Record
 from experiments.reproduction.work import NotInstalled, Unfinished, Work
 
-#: Rows up to which it is trained to the end; steps that are timed elsewhere, and those before that nowhere are.
+#: Most rows for training to the end; elsewhere, steps that are timed, and steps before them that are not.
 _MOST_ROWS, _TIMED, _BEFORE = 26_000, 200, 20
 
 

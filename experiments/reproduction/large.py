@@ -18,7 +18,7 @@ from experiments.reproduction.work import Work
 from tightgp import datasets
 from tightgp.app.comparison import COLOURS
 
-#: Sets whose files nobody may be given: left out unless they are there.
+#: Sets whose files must not be passed on: left out unless they are there.
 IF_GIVEN = ("3droad", "song", "buzz")
 #: bound, and which second set of inducing points: none, one that moves the mean only, or one with its own Gaussian.
 METHODS = {
@@ -40,13 +40,13 @@ LABELS = {
     "solvegp-new": "SOLVE-GP, diagonal bound (ours)",
 }
 SIZES = {"svgp": (1024, 2048), "svgp-new": (1024, 2048)}
-#: Which method is to be compared with which, split by split.
+#: Pairs of methods to compare split by split.
 PAIRS = (("svgp-new", "svgp"), ("solvegp-new", "solvegp"), ("svgp-block", "svgp-new"), ("svgp-batch", "svgp-new"))
 QUICK_INDUCING, QUICK_EPOCHS, QUICK_BATCH = {1024: 32, 2048: 64}, 20, 128
 
 
 def sets(quick: bool) -> list[str]:
-    """The paper's, without those whose files are not given."""
+    """The paper's sets, without those whose files are missing."""
     names = [name for name in paper.LARGE_SETS if name not in IF_GIVEN or datasets.locate(name) is not None]
     return names[:2] if quick else names
 
@@ -62,7 +62,7 @@ def runs(choice: Choice) -> list[Run]:
 
 
 def start(method: str, Z, second=None) -> tgp.SVGP:
-    """A method where the paper starts it; ``second``: the second set of points, where it has one."""
+    """A method at the paper's start; ``second`` is its second set of inducing points, if it has one."""
     bound, covariance = METHODS[method]
     kernel, noise = tgp.kernels.Matern32(paper.VARIANCE, paper.LENGTHSCALE), paper.NOISE_VARIANCE
     options = {} if covariance is None else {"orthogonal": second, "orthogonal_covariance": covariance}
@@ -176,14 +176,14 @@ def _picture(names: list[str], found, folder: Path) -> Picture:
 
 
 def _least(values: list[float]) -> float:
-    """Where an axis begins: before all values, but for those that would leave the others no room."""
+    """The left end of an axis: below all values, except for outliers that would leave no room for the others."""
     middle, top = float(np.median(values)), max(values)
     near = [value for value in values if value >= middle - 10 * (top - middle)]
     return -np.inf if len(near) == len(values) else min(near) - 0.25 * (top - min(near))
 
 
 def _gains(names: list[str], found) -> Table:
-    """What one method is above another, which takes out that some splits are harder than others."""
+    """Differences between methods split by split, since some splits are harder than others."""
     lines = []
     for method, other in PAIRS:
         for m in sorted({run.inducing for run in found if run.method == method}):

@@ -56,7 +56,7 @@ def _kernel(data: tgp.Dataset) -> tgp.kernels.Kernel:
 
 
 def start(method: str, data: tgp.Dataset, Z) -> tgp.SGPR:
-    """A sparse method where the paper starts it."""
+    """A sparse method at the paper's start."""
     return tgp.SGPR(_kernel(data), Z, paper.NOISE_VARIANCE, bound=BOUNDS[method])
 
 
@@ -148,7 +148,7 @@ def _picture(inducing: int, m: int, found, folder: Path) -> Picture:
 
 
 def _order(m: int, found) -> Text:
-    """Whether objectives and scores are ordered as the paper has them."""
+    """Whether objectives and scores have the paper's order."""
     told, methods = [], ("sgpr", "sgpr-artemev", "sgpr-new")
     for name in SETS:
         mine = found.shared(methods, set=name, inducing=m)

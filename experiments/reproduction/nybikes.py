@@ -1,7 +1,7 @@
 """Bicycles on Brooklyn Bridge: Poisson regression on two temperatures (figures 3 and 5, table of NYBikes).
 
-The file holds 30 days seven times over, so 90 % of its rows hold nearly every day, and test rows have twins among
-the training rows, for every method alike. ``nybikes-days`` takes every day once: ten folds of three days each.
+The file repeats 30 days seven times. A random 90 % of its rows contain nearly every day, so test rows have copies among
+the training rows, for every method. ``nybikes-days`` takes every day once: ten folds of three days each.
 """
 
 import warnings
@@ -36,7 +36,7 @@ def runs(choice: Choice) -> list[Run]:
 
 
 def rows(name: str, split: int, quick: bool) -> tuple[tgp.Dataset, tgp.Dataset, bool]:
-    """Rows to train and to test, inputs standardised by the former, counts as they are; whether they are made up."""
+    """Training and test rows, inputs standardised by the former; and whether they are synthetic."""
     made_up = quick and datasets.locate("nybikes") is None
     if made_up:
         rng = np.random.default_rng(0)
@@ -66,7 +66,7 @@ def train(run: Run, work: Work) -> Record:
     data, test, made_up = rows(run.set, run.split, work.quick)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="only .* inducing points are distinct")  # there are 30 days
-        # The full GP's function values at equal inputs are one: inducing points at the distinct ones are enough.
+        # The full GP has one function value at equal inputs, so inducing points at the distinct inputs are enough.
         Z = np.unique(data.X, axis=0) if run.inducing is None else tgp.inducing.kmeans(data.X, run.inducing, run.split)
     kernel = tgp.kernels.SquaredExponential(paper.VARIANCE, np.full(data.num_inputs, paper.LENGTHSCALE))
     result = work.fit(

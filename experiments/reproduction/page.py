@@ -1,4 +1,4 @@
-"""An experiment's page, written twice from one content: as Markdown, and as HTML that needs nothing else."""
+"""An experiment's page, written as Markdown and as one HTML file."""
 
 import base64
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class Table:
     caption: str
     columns: tuple[str, ...]
     rows: list[tuple[str, ...]]
-    #: What was compared with the paper: row, column, cell.
+    #: Cells that were compared with the paper: row, column, cell.
     cells: tuple[tuple[str, str, Cell], ...] = ()
 
 
@@ -37,7 +37,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Heading:
-    """What the next blocks are about."""
+    """A heading."""
 
     text: str
 
@@ -47,14 +47,14 @@ Block = Text | Table | Picture | Heading
 
 @dataclass
 class Page:
-    """What an experiment found."""
+    """The results of an experiment."""
 
     name: str
     title: str
     blocks: list[Block] = field(default_factory=list)
 
     def write(self, folder: Path) -> list[Path]:
-        """``NAME.md`` and ``NAME.html`` in a folder that holds the pictures."""
+        """Write ``NAME.md`` and ``NAME.html`` to a folder that holds the figures."""
         written = []
         for ending, content in (("md", self.markdown()), ("html", self.html(folder))):
             path = folder / f"{self.name}.{ending}"
@@ -67,7 +67,7 @@ class Page:
         return "\n\n".join([f"# {self.title}", *(_markdown(block) for block in self.blocks)]) + "\n"
 
     def html(self, folder: Path) -> str:
-        """One file: the pictures are inside."""
+        """The page as one HTML file, with the figures inside."""
         import jinja2
 
         environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)

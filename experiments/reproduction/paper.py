@@ -9,7 +9,7 @@ Number = tuple[float, float]
 NOISE_VARIANCE, VARIANCE, LENGTHSCALE = 0.51**2, 0.69**2, 1.0
 LEARNING_RATE = 0.01
 SPLITS = 5
-#: The medium sets: Adam on all rows. Bike's training rows are cut to what the exact GP could bear.
+#: The medium sets: Adam on all rows. Bike's training rows are cut to a number that the exact GP can take.
 STEPS = 10_000
 BIKE_ROWS = 10_600
 #: The large sets: Adam on minibatches.
@@ -111,12 +111,12 @@ NYBIKES: dict[tuple[str, int | None], Number] = {
     ("svgp-new", 32): (-8.203, 0.190),
 }
 
-#: The trained v of the artificial Poisson example, read off the text.
+#: The trained v of the artificial Poisson example, from the text.
 TOY_V = 0.675
 
 
 def best(name: str) -> tuple[float, str]:
-    """The paper's best test log density of a sparse method on a set, and what it was reached with."""
+    """The paper's best test log density of a sparse method on a set, and that method."""
     if name in ("pol", "bike", "elevators"):
         rows = {(method, m): mean for (one, method, m), (mean, _) in MEDIUM.items() if one == name and m is not None}
     else:

@@ -1,7 +1,7 @@
-"""How long the paper's own protocol takes under the new bound, from some of its steps, with the device to itself.
+"""Time the paper's protocol under the new bound from some of its steps, alone on the device.
 
-A short and a longer training are timed once their programs are there; what they differ by is the pace of a step, and
-the rest is multiplied out. There are no scores: those are of the whole trainings, in `medium` and `large`.
+A short and a longer training are timed after compilation; their difference gives the time of a step, from which the
+whole is extrapolated. Scores come from the whole trainings, in `medium` and `large`.
 """
 
 from experiments.reproduction import large, medium, paper
@@ -14,7 +14,7 @@ _STEPS, _EPOCHS, _MANY_ROWS = 100, 5, 200_000
 
 
 def pace(name: str, parts: Parts, Z, work: Work) -> Record:
-    """The seconds that the whole protocol would take on a set."""
+    """Seconds of the whole protocol on a set, extrapolated."""
     data = parts.train
     options: dict[str, float] = {"learning_rate": paper.LEARNING_RATE}
     if name in medium.SETS:

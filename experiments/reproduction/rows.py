@@ -12,13 +12,15 @@ from experiments.reproduction import paper
 from tightgp import datasets
 from tightgp.io.files import atomic_write
 
-#: The quick version of every set: so many rows to train and to test, of so many inputs where rows are made up.
+#: The quick version of every set: numbers of training and test rows, and of inputs where rows are synthetic.
 QUICK_TRAIN, QUICK_TEST, QUICK_INPUTS = 600, 300, 4
 
 
 class Parts(NamedTuple):
-    """Rows to train, to choose by and to test, standardised; and whether they are made up, because the set's file is
-    not there."""
+    """Standardised rows for training, validation and test.
+
+    ``made_up`` says that they are synthetic, because the set's file is missing.
+    """
 
     train: tgp.Dataset
     validation: tgp.Dataset
@@ -27,11 +29,11 @@ class Parts(NamedTuple):
 
 
 def parts(name: str, split: int, quick: bool) -> Parts:
-    """The paper's split of a set. Quick: few rows, made up where need be."""
+    """The paper's split of a set. Quick: few rows, synthetic ones if the file is missing."""
     if quick and datasets.locate(name) is None:
         return made_up(split)
     made = datasets.split(loaded(name), split)
-    # A part comes in an order drawn by the split's seed, so its first rows are a random sample.
+    # The split's seed shuffles each part, so its first rows are a random sample.
     cut = slice(paper.BIKE_ROWS if name == "bike" else None)
     found = Parts(made.train.take(cut), made.validation, made.test)
     if not quick:
@@ -46,7 +48,7 @@ def loaded(name: str) -> datasets.Loaded:
 
 
 def made_up(split: int) -> Parts:
-    """A smooth function of some inputs with noise, in place of rows that are not there."""
+    """Synthetic rows: a smooth function of some inputs, with noise."""
     rng = np.random.default_rng(split)
     X = rng.normal(size=(QUICK_TRAIN + 2 * QUICK_TEST, QUICK_INPUTS))
     y = np.sin(2 * X[:, 0]) + 0.5 * np.cos(X[:, 1] * X[:, 2]) + 0.1 * rng.normal(size=len(X))
@@ -57,7 +59,7 @@ def made_up(split: int) -> Parts:
 
 
 def centres(X, count: int, seed: int, file: Path) -> np.ndarray:
-    """k-means as in the paper. Kept in ``file``, since it takes longer than some trainings do."""
+    """Inducing points by k-means, as in the paper; kept in ``file``, since it takes longer than some trainings."""
     if file.exists():
         kept = np.load(file, allow_pickle=False)
         if kept.shape[1] == X.shape[1]:

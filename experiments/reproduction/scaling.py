@@ -1,7 +1,7 @@
-"""Should predictions of counts use the trained v (maths 8.3)? Asked of every set of counts at hand.
+"""Should predictions of counts use the trained v (maths 8.3)? Compare both on all sets of counts.
 
-The artificial counts and NYBikes come from their own experiments. Added here: bicycles rented in an hour (UCI's Bike,
-whose target is the logarithm of a count), 64 % of 17 379 hours, by minibatches.
+The artificial counts and NYBikes come from their own experiments. This one adds bicycles rented in an hour (UCI's Bike,
+whose target is the logarithm of a count): 64 % of 17 379 hours, by minibatches.
 """
 
 from pathlib import Path
@@ -35,14 +35,14 @@ def runs(choice: Choice) -> list[Run]:
 
 
 def rows(split: int, quick: bool) -> tuple[tgp.Dataset, tgp.Dataset, bool]:
-    """Hourly counts from what sums to them: casual and registered riders, the last two inputs, are left out of X."""
+    """Hourly counts, from the sum of casual and registered riders; these last two inputs are left out of X."""
     if quick and datasets.locate("bike") is None:
         rng = np.random.default_rng(split)
         X = rng.normal(size=(900, 4))
         y = rng.poisson(np.exp(2 + np.sin(X[:, 0]) + 0.3 * X[:, 1]))
         return tgp.Dataset(X[:600], y[:600]), tgp.Dataset(X[600:], y[600:]), True
     bike = loaded("bike")
-    riders = bike.X[:, -2:] - bike.X[:, -2:].min(axis=0)  # centred, but there are hours without any
+    riders = bike.X[:, -2:] - bike.X[:, -2:].min(axis=0)  # centred, but some hours have none
     y = np.round(riders.sum(axis=1))
     parts = datasets.split(datasets.Loaded(bike.X[:, :-2], bike.y, bike.source), split)
     train, _, test = parts.rows

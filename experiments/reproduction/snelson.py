@@ -1,7 +1,7 @@
 """Forty of Snelson's points: the exact GP, the standard and the new bound (figure 1, table of hyperparameters).
 
-With seven inducing points started at random training inputs there are several local optima. Each bound is
-trained from many starts; the table shows the optimum that most of them reach, and how many do.
+Seven inducing points start at random training inputs, and there are several local optima. Each bound is trained from
+many starts; the table shows the optimum that most of them reach, and how many reach it.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ LABELS = {"exact": "Exact GP", "sgpr": "SGPR", "sgpr-new": "SGPR-new", "sgpr-blo
 COLOUR = {"exact": COLOURS["exact"], "sgpr": COLOURS["standard"], "sgpr-new": COLOURS["diagonal"]}
 COLOUR["sgpr-block"] = COLOURS["block"]
 INDUCING, STARTS, QUICK_STARTS = 7, 100, 5
-#: Hyperparameters that agree to so many decimals are one optimum.
+#: Hyperparameters that agree to this many decimals count as one optimum.
 _DECIMALS = 3
 
 
@@ -36,7 +36,7 @@ def runs(choice: Choice) -> list[Run]:
 
 
 def rows(quick: bool) -> tuple[tgp.Dataset, bool]:
-    """Rows 0, 5, 10, … of the 200; and whether they are made up."""
+    """Rows 0, 5, 10, … of the 200; and whether they are synthetic."""
     if quick and datasets.locate("snelson") is None:
         return datasets.wiggly(40, 0), True
     return datasets.load("snelson").dataset.take(slice(None, None, 5)), False

@@ -1,4 +1,4 @@
-"""The steps past the paper: which ways to train there are, each with its bound, kernel and start."""
+"""The steps past the paper: ways to train, each with its bound, kernel and start."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,11 @@ import tightgp as tgp
 
 @dataclass(frozen=True)
 class Step:
-    """One way to train: the bound, whether each input has its lengthscale, how inducing points start, which share of
-    the steps is taken, with how many times the inducing points; and whether predictions are also made from nearest
-    training rows."""
+    """One way to train.
+
+    It has a bound, one lengthscale or one for each input (ARD), a start of the inducing points, a share of the steps,
+    and a multiple of the inducing points. It may also predict from nearest training rows.
+    """
 
     label: str
     bound: str | tgp.Structure = "diagonal"
@@ -25,7 +27,7 @@ class Step:
 
     @property
     def rounds(self) -> int:
-        """How many times blocks are made: anew half-way where it takes lengthscales to know who is whose neighbour."""
+        """Rounds of training: two where blocks are recomputed half-way, by the lengthscales learnt so far."""
         return 2 if self.ard and self.bound != "diagonal" else 1
 
 
@@ -45,5 +47,5 @@ EACH = {
     "pitc-ard": Step("ARD: PITC of 64 (no bound)", PITC, ard=True),
 }
 STEPS_TAKEN = ONE | EACH
-#: The paper's protocol, to see how long it takes: ours and GPyTorch's.
+#: The paper's protocol by tightgp and by GPyTorch, for their times.
 PROTOCOL, GPYTORCH = "protocol", "gpytorch"

@@ -1,4 +1,4 @@
-"""Results, one file a run: what is there is not done again."""
+"""Results, one file for each run; finished runs are not repeated."""
 
 import json
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Run:
-    """One training: on which split of which set, by which method, with how many inducing points (None: not sparse)."""
+    """One training: set, method, number of inducing points (None: not sparse) and split."""
 
     folder: str
     set: str
@@ -23,26 +23,26 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What tells it from the others in its folder."""
+        """Its name, unique in its folder."""
         size = [] if self.inducing is None else [str(self.inducing)]
         return "-".join([self.set, self.method, *size, f"split{self.split}"])
 
 
 class Found(dict[Run, Record]):
-    """The results of runs that are done."""
+    """The results of finished runs."""
 
     def of(self, **wanted) -> list[Record]:
-        """Those whose run has these fields: ``found.of(set="pol", method="sgpr", inducing=1024)``."""
+        """The results of runs with these fields: ``found.of(set="pol", method="sgpr", inducing=1024)``."""
         return [r for run, r in self.items() if all(getattr(run, name) == value for name, value in wanted.items())]
 
     def shared(self, methods: Iterable[str], **wanted) -> "Found":
-        """Those of these methods, on the splits that each of them has: what can be compared one by one."""
+        """The results of these methods on the splits that all of them have, to be compared split by split."""
         mine = {run: r for run, r in self.items() if all(getattr(run, name) == value for name, value in wanted.items())}
         splits = [{run.split for run in mine if run.method == method} for method in methods]
         return Found({run: r for run, r in mine.items() if run.split in set.intersection(*splits)})
 
     def scores(self, key: str, neighbours: int | None = None, **wanted) -> tuple[float, ...]:
-        """A test score of each of them, by global prediction or from so many nearest training rows."""
+        """A test score of each of them; ``neighbours`` None is prediction from the inducing points alone."""
         return tuple(
             score[key]
             for record in self.of(**wanted)
@@ -51,14 +51,14 @@ class Found(dict[Run, Record]):
         )
 
     def by_split(self, key: str, neighbours: int | None = None, **wanted) -> dict[int, float]:
-        """The same by split, where the fields tell one method from all others."""
+        """The same by split, for fields that select one method."""
         splits = (run.split for run in self if all(getattr(run, name) == value for name, value in wanted.items()))
         found = {split: self.scores(key, neighbours, **wanted, split=split) for split in splits}
         return {split: one for split, scores in found.items() for one in scores}
 
 
 def gains(ours: dict[int, float], theirs: dict[int, float]) -> tuple[float, ...]:
-    """By how much one method's scores are above another's, on the splits that both have."""
+    """Differences between the scores of two methods, on the splits that both have."""
     return tuple(score - theirs[split] for split, score in ours.items() if split in theirs)
 
 
@@ -69,25 +69,25 @@ class Store:
         self.folder = Path(folder)
 
     def path(self, run: Run, ending: str = "json") -> Path:
-        """Where a run's result, or another file of it, is kept."""
+        """The file of a run's result, or another file of the run."""
         return self.folder / run.folder / f"{run.name}.{ending}"
 
     def holds(self, run: Run) -> bool:
-        """Whether the run is done."""
+        """Whether the run is finished."""
         return self.path(run).exists()
 
     def write(self, run: Run, record: Record) -> None:
-        """Keep a result, whole or not at all."""
+        """Write a result, whole or not at all."""
         with atomic_write(self.path(run)) as temporary:
             temporary.write_text(json.dumps({"run": asdict(run), **record}, separators=(",", ":")) + "\n")
 
     def read(self, run: Run) -> Record:
-        """The result of a run that is done."""
+        """The result of a finished run."""
         try:
             return json.loads(self.path(run).read_text())
         except json.JSONDecodeError as wrong:
-            raise SystemExit(f"{self.path(run)} is no JSON ({wrong}); remove it, and the run is done again") from None
+            raise SystemExit(f"{self.path(run)} is not JSON ({wrong}); remove it to repeat the run") from None
 
     def done(self, runs: Iterable[Run]) -> Found:
-        """The results of those runs that are done."""
+        """The results of those runs that are finished."""
         return Found({run: self.read(run) for run in runs if self.holds(run)})

@@ -1,4 +1,4 @@
-"""The part of docs/reproduction.md that is made from the results: every number that is off, and how many are not."""
+"""The generated part of docs/reproduction.md: how many numbers agree with the paper's, and those that do not."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ BEGIN, END = "<!-- made by `python -m experiments all --draw`: begin -->", "<!--
 
 
 def compared(pages: list[Page]) -> str:
-    """All cells beside the paper's, by page; those more than two standard errors away one by one."""
+    """Counts of the compared cells by page, and a line for each that is more than two standard errors off."""
     lines = [
         "| page | numbers compared | within two standard errors | fewer splits than the paper |",
         "|---|---:|---:|---:|",
@@ -37,10 +37,10 @@ def compared(pages: list[Page]) -> str:
 
 
 def write(pages: list[Page], path: Path) -> None:
-    """Put it between the marks; what people wrote around them stays."""
+    """Write it between the marks in the page; the rest of the page stays."""
     text = path.read_text(encoding="utf-8") if path.exists() else f"# The paper, reproduced\n\n{BEGIN}\n{END}\n"
     if BEGIN not in text or END not in text:
-        raise SystemExit(f"{path} has lost its marks, {BEGIN} and {END}")
+        raise SystemExit(f"{path} has no marks {BEGIN} and {END}")
     before, rest = text.split(BEGIN, 1)
     after = rest.split(END, 1)[1]
     with atomic_write(path) as temporary:

@@ -1,4 +1,4 @@
-"""Tables that several experiments have."""
+"""Tables that several experiments share."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -10,7 +10,7 @@ from experiments.reproduction.store import Found, Record
 
 
 def compared(caption: str, columns: Sequence[str], lines: list[tuple[str, list[Cell]]], digits: int = 3) -> Table:
-    """Ours, and below it the paper's and the difference in standard errors; what is off by more than two is marked."""
+    """Our numbers, and below them the paper's and the difference in standard errors; more than two are marked."""
     rows = [(label, *(_cell(cell, digits) for cell in cells)) for label, cells in lines if any(c.ours for c in cells)]
     known = any(cell.paper for _, cells in lines for cell in cells)
     below = " Below ours: the paper's, and the difference in standard errors (◆ more than two)." if known else ""
@@ -27,7 +27,7 @@ def _cell(cell: Cell, digits: int) -> str:
 
 
 def beside(found: Found) -> list[Text]:
-    """On what it was run, and whether rows were made up."""
+    """Paragraphs that say on which devices it ran, and whether rows were synthetic."""
     machines = sorted({f"{r['machine']['device']}, JAX {r['machine']['jax']}" for r in found.values()})
     out = [Text(f"{len(found)} runs on: {'; '.join(machines)}.")]
     if any(r.get("made_up") for r in found.values()):
@@ -36,7 +36,7 @@ def beside(found: Found) -> list[Text]:
 
 
 def speed(found: Found, labels: Mapping[str, str]) -> Table:
-    """Seconds of a training, which may hold compilation: of those that shared the device with the fewest others."""
+    """Seconds of a training, which may include compilation, of those that shared the device with the fewest others."""
     names = list(dict.fromkeys(run.set for run in found))
     keys = list(dict.fromkeys((run.method, run.inducing) for run in found))
     keys.sort(key=lambda key: (list(labels).index(key[0]) if key[0] in labels else 99, key[1] or 0))
@@ -54,7 +54,7 @@ def speed(found: Found, labels: Mapping[str, str]) -> Table:
 
 
 def seconds(records: Iterable[Record]) -> str:
-    """The median of those trainings, not broken off, that shared the device with the fewest others."""
+    """The median over uninterrupted trainings that shared the device with the fewest others."""
     whole = [r for r in records if not r["how"]["resumed"]]
     if not whole:
         return ""

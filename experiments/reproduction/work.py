@@ -1,4 +1,4 @@
-"""Carrying out runs: one after the other or several side by side, until they are done or the time is up."""
+"""Carry out runs, one after the other or several at a time, until they are finished or the time is up."""
 
 import importlib
 import math
@@ -16,31 +16,32 @@ import numpy as np
 from rich.console import Console
 
 import tightgp as tgp
-from experiments.held_out import FAILURES, told
+from experiments.held_out import FAILURES, error_text
 from experiments.reproduction import rows
 from experiments.reproduction.store import Record, Run, Store
 from tightgp.app.cli import compilation
 
 
 class Unfinished(Exception):
-    """The time was up before a training was done."""
+    """The time was up before a training finished."""
 
 
 class NotInstalled(Exception):
-    """A run needs a library that is not there; the others go on."""
+    """A run needs a library that is not installed; the others go on."""
 
 
-#: Steps of a training that compiles what a longer one needs: all but L-BFGS have a program for fifty.
+#: Steps of a training that compiles the same programs as a longer one: all but L-BFGS run fifty steps a program.
 _SHORT = {"lbfgs": 2, "adam": 50, "natural": 50}
-#: Test rows that a rehearsal predicts.
+#: Number of test rows that a rehearsal predicts.
 _REHEARSED = 20_000
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a run is given: whether it is the quick version, and how to train so that nothing is lost.
+    """How a run trains: the quick or the full version, with checkpoints and a time limit.
 
-    ``rehearsal``: only what there is to compile counts, so that a short training will do."""
+    A ``rehearsal`` only compiles programs, by a short training.
+    """
 
     quick: bool
     checkpoint: Path
@@ -50,9 +51,9 @@ class Work:
     rehearsal: bool = False
 
     def fit(self, model, data, method: str | None = None, *, warmed: bool = False, **options) -> tgp.FitResult:
-        """`tightgp.fit`, going on from where an earlier try was broken off.
+        """`tightgp.fit`, resumed from an earlier try that was interrupted.
 
-        ``warmed``, for short trainings that are timed: programs are compiled before, and no checkpoint is kept.
+        ``warmed`` is for short trainings that are timed: programs are compiled before, and there is no checkpoint.
         """
         if warmed or self.rehearsal:
             short = {"epochs": 1} if "epochs" in options else {"steps": _SHORT[method or "lbfgs"]}
@@ -65,7 +66,7 @@ class Work:
         return self.once(model, data, method, progress=self.progress, **options)
 
     def once(self, model, data, method: str | None = None, *, progress: bool = False, **options) -> tgp.FitResult:
-        """`tightgp.fit`, unless it is interrupted or the time is up."""
+        """`tightgp.fit`; raises if it is interrupted or the time is up."""
         result = tgp.fit(
             model, data, method, progress=progress, callback=lambda *_: time.time() > self.deadline, **options
         )
@@ -76,18 +77,18 @@ class Work:
         return result
 
     def centres(self, run: Run, X, second: bool = False) -> np.ndarray:
-        """Where a run's inducing points start, or those of its second set, the same for every method."""
+        """The start of a run's inducing points, or of its second set; the same for every method."""
         name = "-".join([run.set, *(["second"] if second else []), str(run.inducing), str(run.split)])
         return rows.centres(X, run.inducing, run.split + 1000 * second, self.cache / f"{name}.npy")
 
     def some(self, test: tgp.Dataset) -> tgp.Dataset:
-        """The rows to predict: all, but for a rehearsal."""
+        """The rows to predict: all of them, or a few in a rehearsal."""
         return test.take(slice(_REHEARSED)) if self.rehearsal else test
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run of one experiment, as a process is told of it."""
+    """One run of one experiment, as it is sent to a process."""
 
     module: str
     run: Run
@@ -100,7 +101,7 @@ class Job:
 
 
 def carry_out(job: Job) -> str:
-    """Train, and keep the result. What it gives is a line to show."""
+    """Train, store the result, and return a line to show."""
     store = Store(job.folder)
     if time.time() > job.deadline:
         return "left for another time"
@@ -113,8 +114,8 @@ def carry_out(job: Job) -> str:
         return "broken off" + ("; its checkpoint is kept" if checkpoint.exists() else "")
     except NotInstalled as missing:
         return f"not run: {missing}"
-    except FAILURES as failed:  # no result is left, and it can be tried again
-        return f"failed: {told(failed)}".splitlines()[0]
+    except FAILURES as failed:  # no result is stored, so the run can be tried again
+        return f"failed: {error_text(failed)}".splitlines()[0]
     wall = round(time.perf_counter() - began, 2)
     if job.rehearsal:
         return f"compiled in {wall:.0f} s"
@@ -125,7 +126,7 @@ def carry_out(job: Job) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """Where this runs, and by which versions."""
+    """The machine and the versions."""
     return {
         "device": jax.devices()[0].device_kind,
         "jax": jax.__version__,
@@ -145,12 +146,12 @@ def fill(
     console: Console,
     rehearsal: bool = False,
 ) -> list[Run]:
-    """Carry out every run that is not done, and give those that still are not. A rehearsal only compiles."""
+    """Carry out every unfinished run, and return those that still are. A rehearsal only compiles."""
     missing = [run for run in runs if not store.holds(run)]
     if not missing:
         return []
     if len(missing) < len(runs):
-        console.print(f"{len(runs) - len(missing)} of {len(runs)} runs are done already.")
+        console.print(f"{len(runs) - len(missing)} of {len(runs)} runs are finished already.")
     tasks = [Job(module, run, store.folder, quick, deadline, jobs, jobs == 1, rehearsal) for run in missing]
 
     def say(run: Run, line: str) -> None:
@@ -165,7 +166,7 @@ def fill(
 
 
 def _side_by_side(tasks: list[Job], jobs: int, say: Callable[[Run, str], None]) -> None:
-    """Processes that go on to the next run, so that what was compiled is used again."""
+    """Run tasks in processes that are used again, so that compiled programs are too."""
     start = compilation.switch_on if jax.config.jax_compilation_cache_dir else None
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), start) as pool:
         waiting: dict[Future, Job] = {pool.submit(carry_out, task): task for task in tasks}

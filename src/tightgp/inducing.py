@@ -28,7 +28,7 @@ def subset(X, num_inducing: int, seed: int = 0) -> np.ndarray:
     (5, 2)
     """
     X = np.asarray(checks.matrix("X", X))
-    _check_count(num_inducing, X)
+    checks.count("num_inducing", num_inducing, len(X), "the rows of X")
     rows = _first_distinct(X, np.random.default_rng(seed).permutation(len(X)), num_inducing)
     return _warn_if_fewer(X[rows], num_inducing)
 
@@ -69,7 +69,7 @@ def greedy_variance(
     (2, 2)
     """
     X = np.asarray(checks.matrix("X", X))
-    _check_count(num_inducing, X)
+    checks.count("num_inducing", num_inducing, len(X), "the rows of X")
     if max_candidates is not None and len(X) > max_candidates:
         candidates = np.random.default_rng(seed).permutation(len(X))[: max(max_candidates, num_inducing)]
         X = X[np.sort(candidates)]
@@ -110,10 +110,6 @@ def _pivoted_cholesky(kernel: Kernel, X, A, m: int):
     start = (jnp.zeros((m, n), X.dtype), diagonal, jnp.zeros(m, int), jnp.zeros(m, X.dtype))
     _, _, pivots, variances = jax.lax.fori_loop(0, m, step, start)
     return pivots, variances
-
-
-def _check_count(num_inducing, X):
-    checks.count("num_inducing", num_inducing, len(X), "the rows of X")
 
 
 def _first_distinct(X, order, count: int) -> np.ndarray:

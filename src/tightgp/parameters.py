@@ -168,8 +168,15 @@ def check_per_output(name: str, parameter: Parameter) -> Parameter:
 
 
 def reader(field: str, doc: str) -> Any:
-    """A read-only property with the constrained value of the parameter in ``field``."""
-    return property(lambda self: getattr(self, field).value, doc=doc)
+    """A read-only property: the constrained value of the parameter in ``field``.
+
+    If the field holds a tuple of parameters, the property is a tuple of values; if it holds None, None.
+    """
+    return property(lambda self: jax.tree.map(_value, getattr(self, field), is_leaf=_is_parameter), doc=doc)
+
+
+def _value(parameter: Parameter) -> Array:
+    return parameter.value
 
 
 def _is_parameter(node) -> bool:
@@ -296,7 +303,7 @@ def table(module, title: str) -> str:
     """The parameters of ``module`` as aligned text: name, value, shape, whether trained, and prior."""
     rows = [("parameter", "value", "shape", "trained", "prior")]
     for name, p in named_parameters(module).items():
-        rows.append((name, _format(p), str(p.raw.shape), "no" if p.frozen else "yes", str(p.prior or "")))
+        rows.append((name, _format(p), str(np.shape(p.raw)), "no" if p.frozen else "yes", str(p.prior or "")))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join([title, *("  " + line for line in lines)])

@@ -15,7 +15,7 @@ from tightgp.numerics import chunks
 from tightgp.posterior import Posterior
 from tightgp.training import fit
 
-#: At most so many new rows are placed at a time.
+#: The most rows to place at a time.
 _MOST_ROWS = 1024
 
 
@@ -77,7 +77,7 @@ def place(
 def _place_rows(
     model: GPLVM, posterior: Posterior, new: Dataset, near: np.ndarray, steps: int, progress: bool
 ) -> LatentInputs:
-    """Place rows from the latent inputs of each column of ``near`` in turn, and keep the best of each row."""
+    """Place rows with one start from each column of ``near``, numbers of training rows, and keep each row's best."""
     best, values = model.inputs.take(near[:, 0]), np.full(new.num_data, -np.inf)
     for rows in near.T:
         start = _new_rows(model, posterior, model.inputs.take(rows))

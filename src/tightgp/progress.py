@@ -1,4 +1,4 @@
-"""The progress bar: of training, of reading tables, of predictions."""
+"""The progress bar of training, downloads, reading tables, and predictions."""
 
 import sys
 from typing import Any, BinaryIO
@@ -15,7 +15,7 @@ class ProgressBar:
         enabled: False shows nothing.
         title: what is being done.
         state: shown beside the bar until the first `update`.
-        in_bytes: whether a step is a byte, so that MB and GB are shown.
+        in_bytes: whether steps are bytes, to be shown as MB or GB.
 
     >>> from tightgp.progress import ProgressBar
     >>> with ProgressBar(10, enabled=False, title="training") as bar:
@@ -43,9 +43,10 @@ class ProgressBar:
     def __exit__(self, *_):
         self._bar.stop()
 
-    def update(self, completed: float, state: str = "") -> None:
-        """Show how many steps are done."""
-        self._bar.update(self._task, completed=completed, state=state)
+    def update(self, completed: float, state: str | None = None) -> None:
+        """Show how many steps are done, and a new state unless it is None."""
+        fields: dict[str, Any] = {} if state is None else {"state": state}
+        self._bar.update(self._task, completed=completed, **fields)
 
     def wrap_file(self, file: Any) -> BinaryIO:
         """A file that moves the bar as it is read."""

@@ -23,7 +23,12 @@ def problem(bound, precision, kernel=None, shift=0.0):
     return Objective(*model.prepare(tgp.Dataset(X + shift, Y)))
 
 
-STRUCTURES = {"diagonal": "diagonal", "pep": tgp.PowerEP(0.5), "block": tgp.Block(8), "vecchia": tgp.Vecchia(8, block=4)}
+STRUCTURES = {
+    "diagonal": "diagonal",
+    "pep": tgp.PowerEP(0.5),
+    "block": tgp.Block(8),
+    "vecchia": tgp.Vecchia(8, block=4),
+}
 
 
 @pytest.fixture(scope="module", params=STRUCTURES.values(), ids=STRUCTURES.keys())

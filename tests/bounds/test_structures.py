@@ -40,7 +40,9 @@ def test_given_all_earlier_rows_vecchia_is_the_evidence(problem):
 def test_one_code_path(problem):
     """Without neighbours there are blocks; one block of all rows needs none; the order of the data does not matter."""
     assert value(problem, tgp.Neighbours(3, block=N)) == pytest.approx(value(problem, tgp.Block(N)), rel=1e-10)
-    assert value(problem, tgp.Vecchia(3, block=N)) == pytest.approx(value(problem, tgp.PowerEP(1.0, block=N)), rel=1e-10)
+    assert value(problem, tgp.Vecchia(3, block=N)) == pytest.approx(
+        value(problem, tgp.PowerEP(1.0, block=N)), rel=1e-10
+    )
     assert value(problem, tgp.PowerEP(1.0, block=4, neighbours=5)) == value(problem, tgp.Vecchia(5, block=4))
 
 
@@ -94,7 +96,10 @@ def test_names_and_kinds():
         (lambda: tgp.Vecchia(4, block=0), "block must be"),
         (lambda: tgp.Vecchia(4, seed=-1), "seed must be"),
         (lambda: tgp.PowerEP(0.5, neighbours=-1), "neighbours must be"),
-        (lambda: tgp.PowerEP(0.5, block=4, partition="rows", neighbours=2), "neighbours goes with partition='locality'"),
+        (
+            lambda: tgp.PowerEP(0.5, block=4, partition="rows", neighbours=2),
+            "neighbours goes with partition='locality'",
+        ),
     ],
 )
 def test_arguments(make, message):

@@ -106,7 +106,9 @@ def found(X, partition):
 
 
 @pytest.mark.parametrize("inputs", [2, 20])  # by a tree, and by distances
-@pytest.mark.parametrize(("rows", "size", "count"), [(6000, 16, 32), (4000, 1, 5), (50, 16, 32), (5, 16, 4), (17, 4, 40)])
+@pytest.mark.parametrize(
+    ("rows", "size", "count"), [(6000, 16, 32), (4000, 1, 5), (50, 16, 32), (5, 16, 4), (17, 4, 40)]
+)
 def test_blocks_are_given_the_nearest_earlier_rows(rng, inputs, rows, size, count):
     X = rng.normal(size=(rows, inputs))
     partition = Partition(size, "locality", 0, count)

@@ -5,7 +5,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tightgp.datasets import download
+from tightgp.datasets import DatasetError, download
+from tightgp.datasets.formats import read
 
 
 @pytest.fixture(autouse=True)
@@ -66,3 +67,12 @@ def server(monkeypatch):
     server = Server()
     yield server
     server.close()
+
+
+def assert_refused(source, path, words):
+    """Reading raises an error of one line that names the file."""
+    with pytest.raises(DatasetError, match=words) as caught:
+        read(source, path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith(f"{path} cannot be read as {source.name}: ")

@@ -13,7 +13,7 @@ def test_same_seed_gives_the_same_data(make):
     np.testing.assert_array_equal(make(20, seed=3).X, make(20, seed=3).X)
     np.testing.assert_array_equal(make(20, seed=3).y, make(20, seed=3).y)
     assert not np.array_equal(make(20, seed=3).y, make(20, seed=4).y)
-    with pytest.raises(ValueError, match="num_data must be a whole number of at least 1"):
+    with pytest.raises(ValueError, match="num_data must be a whole number of at least"):
         make(0)
     with pytest.raises(ValueError, match="seed must be a whole number"):
         make(20, seed=-1)
@@ -49,9 +49,9 @@ def test_every_class_occurs_and_can_be_learnt(num_classes):
 
 
 def test_arguments_of_classes_are_checked():
-    with pytest.raises(ValueError, match="num_classes must be at least 2"):
+    with pytest.raises(ValueError, match="num_classes must be a whole number of at least 2, got 1"):
         datasets.classes(10, 1)
-    with pytest.raises(ValueError, match="num_data=2 is too few for 3 classes"):
+    with pytest.raises(ValueError, match=r"num_data must be .* at least 3, got 2; each class needs a row"):
         datasets.classes(2, 3)
 
 

@@ -6,7 +6,7 @@ from scipy import special
 import tightgp as tgp
 from tests.estimators.conftest import SMALL
 from tightgp.estimators import classification
-from tightgp.estimators.distributions import ClassPrediction
+from tightgp.estimators.distributions import class_log_probabilities
 
 
 def test_labels_come_back_as_they_were(classifier, table):
@@ -47,11 +47,11 @@ def test_what_is_remembered(classifier, table):
 
 def test_the_start_knows_how_often_each_class_comes():
     for link, probability in (("probit", special.ndtr), ("logit", special.expit)):
-        likelihood, mean = classification._start(np.array([0.9, 0.1]), link)
+        likelihood, mean = classification.likelihood_and_mean(np.array([0.9, 0.1]), link)
         assert likelihood.link == link
         assert probability(float(mean.level)) == pytest.approx(0.1)
     rates = np.array([0.2, 0.5, 0.3])
-    likelihood, mean = classification._start(rates, "probit")
+    likelihood, mean = classification.likelihood_and_mean(rates, "probit")
     np.testing.assert_allclose(likelihood.moments(mean(np.zeros((1, 1))))[0][0], rates)
 
 
@@ -60,7 +60,7 @@ def test_both_links_predict():
     for link in ("probit", "logit"):
         likelihood = tgp.likelihoods.Bernoulli(link)
         expected, _ = likelihood.predict(mean, var)
-        got = ClassPrediction.of(np.array([0, 1]), likelihood, np.asarray(mean), np.asarray(var)).probability
+        got = np.exp(class_log_probabilities(likelihood, mean, var))
         np.testing.assert_allclose(got, np.concatenate([1 - expected, expected], axis=1))
 
 

@@ -180,27 +180,6 @@ def test_extending_a_model_to_more_rows(data, fitted, fitted_with_missing):
     assert np.abs(np.asarray(start.inputs.mean)[:12, 0] - expected).max() < 0.4
 
 
-def test_method_chosen_by_size():
-    def plan(rows, size, missing):
-        model = tgp.BayesianGPLVM(n_inducing=size)
-        return latent_training.plan_training(model.check_parameters(), rows, size, missing)
-
-    assert plan(20_000, 50, 0).method == "collapsed"
-    assert plan(20_001, 50, 0).method == "minibatch"
-    assert plan(4_000, 50, 3).method == "full"
-    largest = plan(40_000, 50, 3)
-    assert (largest.method, largest.batches, largest.amount) == ("minibatch", 40, 75)
-    assert "1e+02 million is more than 10 million, and 3 cells are missing" in largest.reason
-
-
-@pytest.mark.parametrize(
-    ("rows", "size", "method", "count"),
-    [(999, 50, "collapsed", 0), (1000, 50, "collapsed", 500), (999, 50, "minibatch", 500), (9999, 200, "full", 1000)],
-)
-def test_number_of_rows_trained_first(rows, size, method, count):
-    assert latent_training.num_first_rows(rows, size, method) == count
-
-
 def test_frames(data, fitted):
     names = [f"c{i}" for i in range(6)]
     frame = pd.DataFrame(data.X, columns=names, index=np.arange(40) + 100)

@@ -1,12 +1,10 @@
 """How many inducing points, and what is made of them on the way."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import tightgp as tgp
-from tightgp.estimators import growth, recipes
-from tightgp.estimators import plan as plans
+from tightgp.estimators import growth
 from tightgp.estimators.settings import Settings
 
 
@@ -45,7 +43,7 @@ def why(gain, tolerance=0.01, gap=None, reason=tgp.StopReason.TOLERANCE, rows=10
     path = [{"n_inducing": 32, "bound": 0.0}, {"n_inducing": 64, "bound": 32 * gain, "gain_per_point": gain}]
     bracket = None if gap is None else tgp.EvidenceBracket(-gap, 0.0, rows)
     result = tgp.FitResult(None, {}, reason, "", 0.0, 0.0, 0)
-    return growth._why_stop(result, path, bracket, settings(tolerance=tolerance), rows)
+    return growth.reason_to_stop(result, path, bracket, settings(tolerance=tolerance), rows)
 
 
 def test_why_it_stops():
@@ -69,7 +67,7 @@ def test_why_it_stops():
     ],
 )
 def test_which_sizes_there_are(changes, distinct, sizes, message):
-    got, why_last = growth._sizes(
+    got, why_last = growth.sizes_to_try(
         Settings.of(tgp.SparseGPRegressor(**{"n_inducing": "auto", **changes}), ("collapsed",)), distinct
     )
     assert got == sizes
@@ -78,10 +76,10 @@ def test_which_sizes_there_are(changes, distinct, sizes, message):
 
 def test_of_many_rows_some_are_looked_at():
     X = np.arange(30_000.0)[:, None]
-    chosen = growth._candidates(X, 100, seed=0)
-    assert len(chosen) == growth._CANDIDATES
-    assert len(growth._candidates(X, 20_000, seed=0)) == 20_000
-    np.testing.assert_array_equal(growth._candidates(X[:50] // 2, 10, seed=0)[:, 0], np.arange(25))
+    chosen = growth.candidate_rows(X, 100, seed=0)
+    assert len(chosen) == growth.MOST_CANDIDATES
+    assert len(growth.candidate_rows(X, 20_000, seed=0)) == 20_000
+    np.testing.assert_array_equal(growth.candidate_rows(X[:50] // 2, 10, seed=0)[:, 0], np.arange(25))
 
 
 def standardised(table):
@@ -98,70 +96,3 @@ def test_new_points_are_those_least_explained(table):
         np.testing.assert_allclose(X[np.argmax(left)], point)
         seen = np.concatenate([seen, point[None]])
     assert len(growth.unexplained(tgp.SGPR(kernel, X[:8], 0.1), X[:8], 3)) == 0
-
-
-def test_more_points_leave_a_trained_model_as_it_is(table):
-    """q(f) is the same before and after: training goes on from where it was."""
-    X, plan = standardised(table), plans.Plan("full", 5, 1, "")
-    kernel, likelihood = tgp.kernels.Matern32(1.3, [0.8, 2.0]), tgp.likelihoods.Poisson()
-    recipe = recipes.Variational(kernel, likelihood, None, plan, tgp.means.Constant(0.4))
-    data = tgp.Dataset(X, np.minimum(table.counts, 20))
-    trained = tgp.assign(tgp.fit(recipe.start(X[:8]), data, "natural", steps=5, progress=False).model, {"v": [0.7]})
-    larger = recipe.extended(trained, X[20:23])
-    assert len(larger.Z) == 11
-    assert float(trained.v[0]) != 1
-    for got, expected in zip(
-        larger.posterior(scaled=True).predict_f(X), trained.posterior(scaled=True).predict_f(X), strict=True
-    ):
-        np.testing.assert_allclose(got, expected, atol=1e-5)
-    np.testing.assert_array_equal(larger.v, trained.v)
-
-
-def test_a_larger_collapsed_model_begins_where_the_smaller_ended(regressor, table):
-    recipe = recipes.Collapsed(tgp.kernels.Matern32(), "standard", plans.Plan("collapsed", 1, 1, ""))
-    data = tgp.Dataset(regressor.encoding_.transform(table.X), (table.y - table.y.mean()) / table.y.std())
-    model = regressor.model_
-    larger = recipe.extended(model, data.X[:4])
-    assert float(larger.noise_variance) == float(model.noise_variance)
-    # The standard bound rises with every inducing point; tighter ones need not, before they are trained.
-    before = tgp.SGPR(model.kernel, model.Z, float(model.noise_variance), "standard").elbo(data)
-    assert float(larger.elbo(data)) > float(before)
-
-
-def test_learning_rates_stay_and_then_fall():
-    rate = recipes.Decay(0.2, 100)
-    assert rate == recipes.Decay(0.2, 100)
-    assert hash(rate) == hash(recipes.Decay(0.2, 100))
-    assert np.allclose([rate(jnp.asarray(s)) for s in (0, 50, 75, 100, 200)], [0.2, 0.2, 0.101, 0.002, 0.002])
-
-
-@pytest.mark.parametrize(
-    ("rows", "changes", "said"),
-    [
-        (
-            1000,
-            {},
-            "Collapsed bound by at most 400 iterations of L-BFGS: 1000 rows × 256² inducing points = 0.066 billion",
-        ),
-        (200_000, {}, "Natural gradients and Adam, 16 passes through minibatches of at most 1024 rows (3136 steps)"),
-        (200_000, {"n_inducing": 128}, "Collapsed bound"),
-        (200_000, {"method": "collapsed"}, "asked for by method='collapsed'"),
-        (
-            20_000,
-            {"n_inducing": "auto"},
-            "20000 rows × 512² inducing points (half of max_inducing) = 5.2 billion is at most",
-        ),
-        (100_000, {"n_inducing": "auto"}, "is more than 7 billion"),
-        (100, {"method": "minibatch", "max_iter": 3}, "3 passes through minibatches of at most 1024 rows (3 steps)"),
-    ],
-)
-def test_how_regression_is_trained(rows, changes, said):
-    s = Settings.of(tgp.SparseGPRegressor(**changes), ("collapsed", "minibatch"))
-    assert said in plans.for_regression(s, rows).reason
-
-
-def test_how_other_likelihoods_are_trained():
-    s = Settings.of(tgp.SparseGPClassifier(), ("full", "minibatch"))
-    assert plans.for_likelihood(s, 4000).reason.endswith("500 steps on all rows: 4000 rows are at most 4000.")
-    plan = plans.for_likelihood(s, 10_240)
-    assert (plan.method, plan.amount, plan.batches) == ("minibatch", 300, 10)

@@ -6,7 +6,6 @@ from sklearn.gaussian_process.kernels import RBF
 
 import tightgp as tgp
 from tightgp.estimators.settings import seed_of, start_kernel
-from tightgp.estimators.start import begin
 
 X, Y = np.arange(12.0).reshape(6, 2), np.array([0, 1, 0, 2, 1, 0])
 EVERY = (tgp.SparseGPRegressor, tgp.SparseGPClassifier, tgp.SparseGPCountRegressor)
@@ -69,23 +68,6 @@ def test_kernels_to_start_from():
     np.testing.assert_allclose(start_kernel(None, ("a",)).lengthscale, [1.0])
     own = tgp.kernels.Linear() + tgp.kernels.White(0.1)
     assert start_kernel(own, names) is own
-
-
-def test_a_start_is_chosen_where_the_function_is():
-    """Neither too long for what is wavy, nor too short for what is not; noise where there is some."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 1))
-    for wave, noise in ((1.0, 0.01), (8.0, 0.01), (1.0, 3.0)):
-        y = np.sin(wave * X) + np.sqrt(noise) * rng.normal(size=(300, 1))
-        kernel, start = begin(None, ("a",), X, y, seed=0)
-        assert kernel.lengthscale.shape == (1,)
-        assert (float(kernel.lengthscale[0]) < 0.4) == (wave == 8.0)
-        assert start == (0.9 if noise > 1 else 0.01)
-        assert float(kernel.variance) == pytest.approx(1 - start)
-    own = tgp.kernels.Matern52(2.0, 0.3)
-    assert begin(own, ("a",), X, y, seed=0) == (own, 0.1)
-    kernel, _ = begin("squared_exponential", ("a",), X, np.zeros((300, 2)), seed=0)
-    assert type(kernel) is tgp.kernels.SquaredExponential
 
 
 def test_random_states():

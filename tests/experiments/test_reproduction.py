@@ -68,7 +68,7 @@ def test_results_are_kept_one_file_a_run(tmp_path):
     assert store.done([run, Run("medium", "pol", "exact", None, 1)]) == {run: store.read(run)}
     assert store.read(run)["objective"] == 1.5
     store.path(run).write_text("{")
-    with pytest.raises(SystemExit, match=r"pol-sgpr-32-split1.json is no JSON.*remove it"):
+    with pytest.raises(SystemExit, match=r"pol-sgpr-32-split1.json is not JSON.*remove it"):
         store.read(run)
 
 
@@ -230,7 +230,7 @@ def test_a_page_in_both_forms(tmp_path):
     assert "| one | H | row | a | 0.150 (0.050) [2 of 5] | 0.500 (0.010) |" in whole
     assert "written by hand" in whole
     (tmp_path / "bare.md").write_text("nothing")
-    with pytest.raises(SystemExit, match="lost its marks"):
+    with pytest.raises(SystemExit, match="has no marks"):
         summary.write([page], tmp_path / "bare.md")
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import jax
 import numpy as np
 import pytest
 from scipy import special, stats
@@ -229,3 +230,14 @@ CASES = {
 def each_likelihood(but=()):
     names = [name for name in CASES if name not in but]
     return pytest.mark.parametrize("case", [CASES[name] for name in names], ids=names)
+
+
+@jax.jit
+def log_density(lik, F, y):
+    return lik.log_density(F, y)
+
+
+@jax.jit
+def expectations(lik, mean, var, y):
+    densities = lik.expected_log_density(mean, var, y), lik.predictive_log_density(mean, var, y)
+    return *densities, *lik.predict(mean, var)

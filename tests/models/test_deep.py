@@ -244,7 +244,6 @@ def test_lbfgs_climbs_with_fixed_draws_and_restarts():
     shown = repr(result.model)
     assert "DeepGP, hidden 2 → 2, bound spherical, M = 4; output SVGP, Gaussian" in shown
     assert "hidden[0].kernel.lengthscale" in shown
-    assert repr(model.hidden[0]).startswith("HiddenLayer, 2 → 2")
 
 
 def test_priors_are_in_the_objective_and_not_in_the_bound():
@@ -349,8 +348,6 @@ def test_a_start_follows_the_data():
     np.testing.assert_allclose(model.output.Z, second.mean(second.Z), rtol=1e-12)
     assert np.all(np.asarray(model.output.kernel.lengthscale) > 0)
     assert DeepGP.start(X, lk.Gaussian(), num_inducing=6).hidden[0].num_functions == 3
-    np.testing.assert_array_equal(first.q.mean, 0)  # it begins as its mean function
-    np.testing.assert_array_equal(first.q.root, 1e-5 * np.broadcast_to(np.eye(6), (2, 6, 6)))
 
 
 def test_a_broken_layer_is_named():
@@ -373,12 +370,6 @@ def output(bound=None, Z=None):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: layer(3), r"mean is needed where 3 function\(s\) have 2 input\(s\).*slopes \(2, 3\)"),
-        (lambda: layer(0), "num_functions must be a whole number"),
-        (lambda: layer(bound="diagonal"), "bound must be one of 'spherical', 'standard'"),
-        (lambda: layer(covariance="fixed"), "covariance must be one of 'full', 'diagonal'"),
-        (lambda: layer(mean=tgp.means.Constant([1.0, 2.0, 3.0])), "mean gives 3 outputs for 2 function"),
-        (lambda: layer(kernel="rbf"), "kernel must be one of"),
         (lambda: DeepGP([], output()), "hidden must be a HiddenLayer or a list of them, got an empty list"),
         (lambda: DeepGP(output(), output()), "hidden must be a HiddenLayer.*SVGP"),
         (lambda: DeepGP(layer(), layer()), r"output must be a tightgp\.SVGP"),

@@ -1,47 +1,15 @@
-"""SVGP and its special cases: laws over random problems, dense references, several latents, and what is refused."""
+"""SVGP: laws over random problems, dense references, several latents, and what is refused."""
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tightgp as tgp
+from tests.models.problems import D, M, N, build, gradient, laws, natural_step, problems, random_q
 from tests.reference import Uncollapsed
 from tightgp import likelihoods as lk
-
-N, M, Q, D = 24, 5, 4, 2
-laws = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
-#: A seed, log scales of prior and noise.
-problems = st.tuples(st.integers(0, 2**32 - 1), st.floats(-1.5, 1.5), st.floats(-3, 0.5))
-
-
-def build(problem):
-    """A kernel, data, inducing inputs, a noise variance, and a random whitened q."""
-    seed, log_variance, log_noise = problem
-    rng = np.random.default_rng(seed)
-    kernel = tgp.kernels.SquaredExponential(10**log_variance, 10 ** rng.uniform(-0.7, 0.7, size=D))
-    X = rng.normal(size=(N, D))
-    data = tgp.Dataset(X, rng.normal(size=N), rng.uniform(0.01, 0.5, size=N))
-    return kernel, data, X[:M] + 0.1 * rng.normal(size=(M, D)), 10**log_noise, rng
-
-
-def random_q(rng, m, count=1):
-    root = np.tril(0.3 * rng.normal(size=(count, m, m))) + np.eye(m) * rng.uniform(0.2, 1.5, size=(count, 1, m))
-    return rng.normal(size=(m, count)), root
-
-
-def natural_step(model, data, rate=1.0):
-    """q after one natural-gradient step on all of ``data``."""
-    model, batch = model.prepare(data)
-    return eqx.tree_at(lambda m: m.q, model, model.q.natural_step(_gradient(model, batch).q, rate))
-
-
-@eqx.filter_jit
-def _gradient(model, batch):
-    return eqx.filter_grad(lambda m: m.objective(batch)[0])(model)
 
 
 @laws
@@ -169,90 +137,16 @@ def test_optimised_v_under_gaussian_noise_is_the_spherical_collapsed_bound(probl
         assert float(tgp.assign(model, {"v": v}).elbo(data)) <= best + 1e-9 * abs(best)
 
 
-@laws
-@given(problems)
-def test_solve_gp(problem):
-    """Between its standard bound and the evidence; ODVGP is SOLVE-GP with the prior's second covariance (§6)."""
-    kernel, data, Z, noise, rng = build(problem)
-    O = data.X[M : M + Q] + 0.05  # noqa: E741
-    (mean, root), (mean_o, root_o) = random_q(rng, M), random_q(rng, Q)
-    first = {"q.mean": mean, "q.root": root, "q_orthogonal.mean": mean_o}
-    S, S_o = root[0] @ root[0].T, root_o[0] @ root_o[0].T
-    common = (kernel, data.X, data.y, Z, noise, mean[:, 0], S, 1e-6, data.noise_variance, O, mean_o[:, 0])
-    evidence = float(tgp.ExactGP(kernel, noise).log_evidence(data))
-    for bound in ("standard", "diagonal"):
-        solve = tgp.assign(tgp.SOLVEGP(kernel, lk.Gaussian(noise), Z, O, bound), {**first, "q_orthogonal.root": root_o})
-        odvgp = tgp.assign(tgp.ODVGP(kernel, lk.Gaussian(noise), Z, O, bound), first)
-        dense, prior = Uncollapsed(*common, S_o), Uncollapsed(*common, np.eye(Q))
-        values = [float(solve.elbo(data)), float(odvgp.elbo(data))]
-        wanted = [d.scaled() if bound == "standard" else d.tight() for d in (dense, prior)]
-        np.testing.assert_allclose(values, wanted, rtol=1e-8)
-        assert max(values) <= evidence
-        if bound == "standard":
-            standard = values
-    assert np.all(np.array(values) >= np.array(standard) - 1e-9 * abs(evidence))
-
-
-def test_odvgp_holds_its_second_covariance_in_training(problem):
-    data, Z, kernel = problem
-    model = tgp.ODVGP(kernel, lk.Gaussian(0.1), Z, data.X[10:14])
-    result = tgp.fit(model, data, steps=5, progress=False)
-    np.testing.assert_array_equal(result.model.q_orthogonal.root, model.q_orthogonal.root)
-    assert not np.array_equal(result.model.q_orthogonal.mean, model.q_orthogonal.mean)
-    assert "4 orthogonal" in repr(result.model)
-
-
-@pytest.mark.parametrize("covariance", ["full", "diagonal", "fixed"])
-def test_whitened_and_not_agree(problem, covariance):
-    """q over u is q over w = L⁻¹u, turned; diagonal and fixed covariances are what they say."""
-    data, Z, kernel = problem
-    white = tgp.SVGP(kernel, lk.Gaussian(0.1), Z, covariance=covariance)
-    plain = tgp.SVGP(kernel, lk.Gaussian(0.1), Z, covariance=covariance, whiten=False)
-    Kuu = np.asarray(kernel(Z)) + 1e-6 * 1.3 * np.eye(6)
-    L, mean = np.linalg.cholesky(Kuu), np.linspace(-1, 1, 6)[:, None]
-    plain = tgp.assign(plain, {"q.mean": L @ mean})
-    if covariance == "diagonal":  # a diagonal over u is no diagonal over w
-        white = tgp.SVGP(kernel, lk.Gaussian(0.1), Z)
-        white = tgp.assign(white, {"q.root": np.tril(np.linalg.solve(L, np.diag(np.sqrt(np.diag(Kuu)))))[None]})
-        plain = tgp.assign(plain, {"q.root": np.sqrt(np.diag(Kuu))[None]})
-    white = tgp.assign(white, {"q.mean": mean})
-    assert float(plain.elbo(data)) == pytest.approx(float(white.elbo(data)), rel=1e-9)
-    assert tgp.named_parameters(plain)["q.root"].frozen == (covariance == "fixed")
-
-
-@pytest.mark.parametrize("covariance", ["full", "diagonal", "fixed"])
-def test_natural_steps_climb_for_every_covariance(problem, covariance):
-    """Also from a step far too long, which is made shorter until the covariance is positive."""
-    data, Z, kernel = problem
-    model = tgp.SVGP(kernel, lk.Poisson(), Z, covariance=covariance)
-    data = tgp.Dataset(data.X, np.random.default_rng(0).poisson(np.exp(1 + data.y)))
-    before = float(model.elbo(data))
-    after = float(natural_step(model, data, 0.1).elbo(data))
-    assert after > before
-    far = natural_step(model, data, 1e4)
-    assert np.all(np.isfinite(far.q.root))
-    assert np.all(np.isfinite(far.q.mean))
-
-
-def test_a_step_too_long_is_halved():
-    """I − ρY is kept positive definite: with Y = 3I the first half of ρ = 1 that works is a quarter."""
-    q = tgp.SVGP(tgp.kernels.SquaredExponential(), lk.Gaussian(), np.zeros((1, 1))).q
-    gradient = eqx.tree_at(lambda g: (g._mean.raw, g._root.raw), q, (jnp.ones((1, 1)), 3 * jnp.ones((1, 1, 1))))
-    new = q.natural_step(gradient, jnp.asarray(1.0))
-    assert float(new.root[0, 0, 0]) == pytest.approx((1 - 0.75) ** -0.5)
-    assert float(new.mean[0, 0]) == pytest.approx(0.25 / 0.25)
-
-
 def test_large_data_pass_in_chunks(problem, monkeypatch):
     data, Z, kernel = problem
     model = tgp.SVGP(kernel, lk.Gaussian(0.1), Z)
     _, batch = model.prepare(data)
-    whole = _gradient(model, batch)
+    whole = gradient(model, batch)
     from tightgp.bounds import uncollapsed
 
     monkeypatch.setattr(uncollapsed, "_CHUNK_BYTES", {"cpu": 6 * 8 * 8, "gpu": 6 * 8 * 8})
     jax.clear_caches()
-    cut = _gradient(model, batch)
+    cut = gradient(model, batch)
     jax.clear_caches()
     for a, b in zip(jax.tree.leaves(whole), jax.tree.leaves(cut), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
@@ -356,8 +250,8 @@ def test_missing_rows_change_nothing(rng, bound):
     with_them = float(model.elbo(tgp.Dataset(X, y, missing=True)))
     without = float(model.elbo(tgp.Dataset(X[seen], y[seen], missing=True)))
     assert with_them == pytest.approx(without, rel=1e-12)
-    gradient = _gradient(*model.prepare(tgp.Dataset(X, y, missing=True)))
-    assert all(np.all(np.isfinite(g)) for g in jax.tree.leaves(gradient))
+    slopes = gradient(*model.prepare(tgp.Dataset(X, y, missing=True)))
+    assert all(np.all(np.isfinite(g)) for g in jax.tree.leaves(slopes))
 
 
 def test_multi_class(rng):
@@ -386,18 +280,6 @@ def test_heteroscedastic_noise_is_found(rng):
     _, var = post.predict_y(X)
     assert var.shape == (150,)
     assert float(var[-1]) > 5 * float(var[0])
-
-
-def test_full_variational_gp_is_no_worse_than_sparse_ones(rng):
-    X = np.linspace(-5, 5, 30)[:, None]
-    data = tgp.Dataset(X, rng.poisson(3.5 + 3 * np.sin(X[:, 0])))
-    kernel = tgp.kernels.SquaredExponential()
-    full = tgp.fit(tgp.VGP(kernel, lk.Poisson(), X), data, progress=False)
-    values = [full.objective]
-    for bound in ("spherical", "standard"):
-        values.append(tgp.fit(tgp.SVGP(kernel, lk.Poisson(), X[::7], bound), data, progress=False).objective)
-    assert values[0] >= values[1] >= values[2]
-    np.testing.assert_array_equal(full.model.Z, X)
 
 
 def test_posterior_with_and_without_v(problem):
@@ -449,18 +331,14 @@ def make(kernel=None, likelihood=None, Z=None, bound=None, **options):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"bound": "diagonal", "likelihood": lk.Poisson()}, "v for each row.*maths 5.3.*'spherical'"),
-        ({"bound": tgp.PowerEP(0.5)}, "use it with SGPR"),
         ({"bound": "tight"}, "bound must be one of"),
         ({"likelihood": "Poisson"}, "likelihood must be one of tightgp.likelihoods"),
         ({"kernel": "rbf"}, "kernel must be one of"),
         ({"covariance": "low-rank"}, "covariance must be one of"),
-        ({"num_latents": 2, "likelihood": lk.Softmax(3)}, "num_latents says 2, Softmax says 3"),
-        ({"kernel": [tgp.kernels.SquaredExponential()] * 2, "Z": [np.eye(2)] * 3}, "kernels says 2.*inputs says 3"),
-        ({"mixing": np.ones(3)}, r"mixing must have shape \(P, L\)"),
-        ({"mixing": np.ones((3, 3)), "likelihood": lk.Softmax(3)}, "not with Softmax"),
         ({"orthogonal": np.eye(3)}, "orthogonal has 3 column"),
+        ({"orthogonal": [np.eye(2), np.eye(2)]}, "orthogonal must be one set"),
         ({"orthogonal": np.eye(2), "whiten": False}, "whiten must be True"),
+        ({"whiten": "yes"}, "whiten must be one of True, False"),
         ({"Z": np.array([[np.nan, 0.0]])}, "Z has NaN"),
         ({"jitter": -1.0}, "jitter must not be negative"),
     ],
@@ -523,15 +401,3 @@ def test_targets_in_a_column_give_predictions_in_a_column(problem):
     post = model.posterior()
     assert post.predict_f(data.X)[0].shape == (37, 1)
     assert post.log_density(column.X, column.y).shape == (37, 1)
-
-
-def test_roots_must_be_triangular(problem):
-    _, Z, kernel = problem
-    model = tgp.SVGP(kernel, lk.Gaussian(0.1), Z)
-    for root, message in (
-        (2.0, "square matrices"),
-        (np.ones((1, 6, 6)), "lower triangular"),
-        (np.zeros((1, 6, 6)), "zero"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            tgp.assign(model, {"q.root": root})

@@ -6,11 +6,11 @@ import subprocess
 import sys
 import time
 
-import jax
 import numpy as np
 import pytest
 
 import tightgp as tgp
+from tests.training.problems import assert_same
 from tightgp.io import modelfile
 from tightgp.training import epochs, lbfgs, minibatches
 
@@ -53,15 +53,6 @@ def run(way, **more):
     model, options = WAYS[way]
     data = pieces() if way == "iterated" else problem()[0]
     return tgp.fit(model(), data, progress=False, **{**options, **more})
-
-
-def assert_same(one, other):
-    assert (one.message, one.reason) == (other.message, other.reason)
-    assert (one.objective, one.evaluations, one.restarts) == (other.objective, other.evaluations, other.restarts)
-    for a, b in zip(jax.tree.leaves(one.model), jax.tree.leaves(other.model), strict=True):
-        np.testing.assert_array_equal(a, b)
-    for name in set(one.trace) - {"steps_per_second"}:
-        np.testing.assert_array_equal(one.trace[name], other.trace[name])
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -159,20 +150,6 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(modelfile.ModelFileError, match="only a part of one"):
         run("adam", checkpoint=path, resume=True)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"resume": True}, "resume=True needs checkpoint"),
-        ({"checkpoint": 3}, "checkpoint must be the name of a file"),
-        ({"checkpoint": "a", "checkpoint_seconds": -1}, "checkpoint_seconds must not be negative"),
-        ({"checkpoint": "a", "resume": "yes"}, "resume must be True or False"),
-    ],
-)
-def test_arguments(options, message):
-    with pytest.raises(ValueError, match=message):
-        run("lbfgs", **options)
 
 
 def test_a_place_that_cannot_be_written_is_told_before_anything_is_computed(tmp_path, monkeypatch):

@@ -1,306 +1,302 @@
-"""Minibatches, streams, natural gradients, validation."""
+"""Minibatches from arrays, files and iterators: single rows, and whole blocks of neighbours."""
 
-import logging
-import os
-import signal
-import threading
 import time
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tightgp as tgp
+from tests.training.problems import assert_same
 from tightgp import likelihoods as lk
-from tightgp.data.placement import on_device
-from tightgp.training import minibatches
+from tightgp.data import partition
+from tightgp.data.placement import OnDevice
+from tightgp.training import epochs, minibatches
+from tightgp.training.minibatches import batch_of
 
-N = 203
+N, SIZE = 61, 8  # eight blocks, the last of five rows
 
 
-@pytest.fixture
-def data(rng):
+def problem():
+    """More wiggles than inducing inputs, and known noise."""
+    rng = np.random.default_rng(0)
     X = rng.uniform(-3, 3, size=(N, 1))
-    return tgp.Dataset(X, np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=N))
+    return tgp.Dataset(X, np.sin(7 * X[:, 0]) + 0.1 * rng.normal(size=N), rng.uniform(0.0, 0.05, size=N))
 
 
-def model_of(data, **options):
-    Z = np.linspace(-3, 3, 8)[:, None]
-    return tgp.SVGP(tgp.kernels.SquaredExponential(1.0, 1.0), lk.Gaussian(0.1), Z, **options)
+def model_of(bound=None, lengthscale=0.3):
+    Z = np.linspace(-3, 3, 4)[:, None]
+    return tgp.SVGP(tgp.kernels.SquaredExponential(1.0, lengthscale), lk.Gaussian(0.05), Z, bound or tgp.Block(SIZE))
 
 
 def run(model, data, **options):
-    settings = {"batch_size": 50, "epochs": 8, "learning_rate": 0.02, "progress": False}
+    settings = {"batch_size": 2 * SIZE + 3, "epochs": 2, "learning_rate": 0.02, "progress": False}
     return tgp.fit(model, data, **{**settings, **options})
 
 
+def assert_alike(one, other):
+    for a, b in zip(jax.tree.leaves(one.model), jax.tree.leaves(other.model), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(one.trace["objective"], other.trace["objective"], rtol=1e-9)
+
+
+def gathered(source, number):
+    """All batches of an epoch, stacked."""
+    rows = []
+    for segment in source.epoch(number):
+        for i in range(segment.steps):
+            one = jax.tree.map(lambda a, i=i: a[i], segment)
+            rows.append(batch_of(one, source.resident, source.mesh).rows)
+    return jax.tree.map(lambda *a: np.stack(a), *rows)
+
+
 def test_batches_are_equal_and_hold_every_row_once():
-    index, weight = minibatches.plan(N, 5, (0, 3))
+    index, weight = minibatches.plan(203, 5, (0, 3))
     assert index.shape == weight.shape == (5, 41)
-    assert sorted(index[weight > 0]) == list(range(N))
-    np.testing.assert_allclose(weight.sum(axis=1), N)
+    assert sorted(index[weight > 0]) == list(range(203))
+    np.testing.assert_allclose(weight.sum(axis=1), 203)
     assert set((weight > 0).sum(axis=1)) <= {40, 41}
-    assert not np.array_equal(index, minibatches.plan(N, 5, (0, 4))[0])
+    assert not np.array_equal(index, minibatches.plan(203, 5, (0, 4))[0])
 
 
-def test_an_epoch_against_steps_by_hand(data):
-    """The compiled epoch takes Adam's steps on the planned batches."""
-    model = model_of(data)
-    result = run(model, data, epochs=2, seed=5)
-    import equinox as eqx
-
-    params, static = eqx.partition(model, tgp.parameters.trainable(model))
-    optimiser = optax.adam(0.02)
-    state = optimiser.init(params)
-    rows = on_device(data.rows())
-
-    @jax.jit
-    def loss(params, batch):
-        return -eqx.combine(params, static).objective(batch)[0]
-
-    values = []
-    for epoch in range(2):
-        for index, weight in zip(*minibatches.plan(N, 5, (5, epoch)), strict=True):
-            batch = rows.take(index, jnp.asarray(weight))
-            value, gradient = jax.value_and_grad(loss)(params, batch)
-            updates, state = optimiser.update(gradient, state)
-            params = optax.apply_updates(params, updates)
-            values.append(-float(value))
-    trained = eqx.partition(result.model, tgp.parameters.trainable(result.model))[0]
-    for ours, theirs in zip(jax.tree.leaves(trained), jax.tree.leaves(params), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(result.trace["objective"], [np.mean(values[:5]), np.mean(values[5:])], rtol=1e-10)
-    assert result.evaluations == 10
-
-
-def test_streams_and_memory_maps_train_like_arrays_on_the_device(data, tmp_path):
-    model = model_of(data)
-    resident = run(model, data)
-    streamed = run(model, data, stream=True)
-    np.save(tmp_path / "X.npy", data.X)
-    np.save(tmp_path / "y.npy", data.y)
-    mapped = tgp.Dataset(*(np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "Xy"))
-    assert isinstance(minibatches.choose(model, mapped, 50, 0, None)[1], minibatches.Streamed)
-    assert isinstance(minibatches.choose(model, data, 50, 0, None)[1], minibatches.Resident)
-    for other in (streamed, run(model, mapped)):
-        for a, b in zip(jax.tree.leaves(resident.model), jax.tree.leaves(other.model), strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
-    assert np.all(resident.trace["steps_per_second"] > 0)
-    assert {"objective", "noise_variance", "divergence", "learning_rate"} <= set(resident.trace)
-    assert len(resident.trace["objective"]) == 8
-
-
-def test_the_same_seed_gives_the_same_result(data):
-    one, again, other = (run(model_of(data), data, epochs=3, seed=s).objective for s in (1, 1, 2))
-    assert one == again != other
-
-
-@pytest.mark.parametrize("pieces", [[N], [1, 100, 102], [60, 60, 60, 23]])
-def test_an_iterator_is_cut_into_equal_batches(data, pieces):
+@pytest.mark.parametrize("pieces", [[N], [1, 30, 30], [20, 20, 20, 1]])
+def test_an_iterator_is_cut_into_equal_batches(pieces):
     """However the rows come; what is left over begins the next epoch, so no short batch carries all the weight."""
-    ends = np.cumsum(pieces)
+    data, ends = problem(), np.cumsum(pieces)
     parts = [data.take(slice(e - p, e)) for e, p in zip(ends, pieces, strict=True)]
-    source = minibatches.Iterated(tgp.Batches(lambda: iter(parts), N), model_of(data), 50, 0)
+    source = minibatches.Iterated(tgp.Batches(lambda: iter(parts), N), model_of("diagonal"), 15, 0)
     seen, sizes = [], []
     for epoch in range(5):
         for segment in source.epoch(epoch):
             sizes.append(segment.rows.X.shape)
             seen.extend(np.asarray(segment.rows.X[0, :, 0]))
             assert float(segment.rows.weight.sum()) == pytest.approx(N)
-    assert set(sizes) == {(1, 50, 1)}
-    assert len(sizes) == 5 * N // 50
+    assert set(sizes) == {(1, 15, 1)}
+    assert len(sizes) == 5 * N // 15
     np.testing.assert_array_equal(seen, np.tile(data.X[:, 0], 5)[: len(seen)])
 
 
-def test_training_from_an_iterator(data):
-    def endless():
-        rng = np.random.default_rng(0)
-        while True:
-            rows = rng.permutation(N)[:37]
-            yield data.X[rows], data.y[rows]
-
-    before = float(model_of(data).elbo(data))
-    result = run(model_of(data), tgp.Batches(endless, N), epochs=10)
-    assert float(result.model.elbo(data)) > before + 100
-    result = run(model_of(data), tgp.Batches([(data.X, data.y[:, None])], N), epochs=1)
-    assert result.model.posterior().predict_f(data.X[:3])[0].shape == (3, 1)
-
-
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        (lambda: iter([]), "gave nothing"),
-        ([(np.zeros((5, 1)), np.zeros(5))], "num_data of Batches is 20, but its source gave 5"),
-        ([np.zeros((5, 1))], "Dataset or"),
-        ([(np.zeros((5, 2)), np.zeros(5))], "X has 2 column"),
-        ([(np.zeros((20, 1)), np.full(20, np.nan))], "y has NaN"),
-    ],
-)
-def test_bad_iterators(data, source, message):
-    with pytest.raises(ValueError, match=message):
-        run(model_of(data), tgp.Batches(source, 20), batch_size=10)
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.integers(1, 90), st.integers(1, 100), st.integers(1, 20), st.integers(0, 3))
+def test_every_block_is_whole_and_comes_once_an_epoch(num_data, batch_size, size, epoch):
+    size = min(size, num_data)
+    steps = minibatches.count_steps(num_data, batch_size, size)
+    index, weight = minibatches.plan(num_data, steps, (0, epoch), size)
+    blocks, real = -(-num_data // size), weight > 0
+    assert sorted(index[real]) == list(range(num_data))
+    assert index.shape[1] <= max(batch_size, size) or len(index) == 1
+    assert index.shape[1] % size == 0
+    for rows, here in zip(index.reshape(-1, size), real.reshape(-1, size), strict=True):
+        block = set(rows[here] // size)
+        assert len(block) <= 1
+        assert here.sum() in {0} | {min(size, num_data - b * size) for b in block}
+    held = np.array([len(set(rows[here] // size)) for rows, here in zip(index, real, strict=True)])
+    assert held.max() - held.min() <= 1
+    np.testing.assert_allclose(weight.max(axis=1), blocks / held)
+    assert all(len(set(row[row > 0])) == 1 for row in weight)
 
 
-def test_an_error_in_the_iterator_is_the_users_own(data):
-    def broken():
-        yield data.X[:60], data.y[:60]
-        raise OSError("disk gone")
-
-    with pytest.raises(OSError, match="disk gone"):
-        run(model_of(data), tgp.Batches(broken, N))
-
-
-def test_known_noise_for_some_batches_only_is_refused(data):
-    parts = [tgp.Dataset(data.X[:30], data.y[:30], np.ones(30)), data.take(slice(30, None))]
-    with pytest.raises(ValueError, match="for all or for none"):
-        run(model_of(data), tgp.Batches(parts, N))
-    with pytest.raises(ValueError, match="iterated again"):
-        tgp.Batches(iter(parts), N)
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(st.integers(1, 300), st.integers(1, 320), st.integers(0, 5), st.integers(0, 5))
+def test_single_rows_are_dealt_as_ever(num_data, batch_size, seed, epoch):
+    """Bit for bit what checkpoints of former training go on with."""
+    steps = -(-num_data // batch_size)
+    each = -(-num_data // steps)
+    place = np.arange(steps * each).reshape(each, steps).T
+    real = place < num_data
+    order = np.random.default_rng((seed, epoch)).permutation(num_data)
+    assert minibatches.count_steps(num_data, batch_size) == steps
+    index, weight = minibatches.plan(num_data, steps, (seed, epoch))
+    np.testing.assert_array_equal(index, order[np.minimum(place, num_data - 1)])
+    np.testing.assert_array_equal(weight, real * (num_data / real.sum(axis=1, keepdims=True)))
 
 
-def test_validation_returns_the_best_and_stops(data):
-    train, held_out = data.take(slice(0, 40)), data.take(slice(40, None))
-    result = run(model_of(data), train, epochs=400, learning_rate=0.1, validation=held_out, patience=5, batch_size=20)
-    scores = result.trace["validation"]
-    assert result.converged
-    assert "has not improved for 5 epochs" in result.message
-    assert len(scores) < 400
-    assert np.argmax(scores) == len(scores) - 6
-    best = float(np.mean(result.model.posterior().log_density(held_out.X, held_out.y)))
-    assert best == pytest.approx(scores.max(), rel=1e-9)
-    assert result.objective == result.trace["objective"][np.argmax(scores)]
+@pytest.mark.parametrize("how", ["locality", "rows", "random"])
+@pytest.mark.parametrize("stream", [True, False])
+def test_batches_hold_the_blocks_of_the_partition_of_all_rows(how, stream):
+    data = problem()
+    model, source = minibatches.choose(model_of(tgp.Block(SIZE, how)), data, 2 * SIZE, 0, stream)
+    order = model.bound.partition.order(data.X, np.array([0.3]))
+    order = np.arange(N) if order is None else order
+    expected = {frozenset(data.X[order[i : i + SIZE], 0]) for i in range(0, N, SIZE)}
+    for epoch in range(2):
+        rows = gathered(source, epoch)
+        assert rows.X.shape == (source.steps, 2 * SIZE, 1) == (4, 16, 1)
+        blocks = rows.X.reshape(-1, SIZE)
+        here = rows.weight.reshape(-1, SIZE) > 0
+        assert {frozenset(b[h]) for b, h in zip(blocks, here, strict=True) if h.any()} == expected
+        assert here.sum() == N
+        where = np.searchsorted(np.sort(data.X[:, 0]), rows.X[rows.weight > 0][:, 0])
+        for name, column in (("y", rows.y[..., 0]), ("noise_variance", rows.noise_variance)):
+            wanted = getattr(data, name)[np.argsort(data.X[:, 0])][where]
+            np.testing.assert_array_equal(column[rows.weight > 0], wanted)
 
 
-def test_natural_gradients_reach_the_collapsed_optimum(data):
-    collapsed = tgp.fit(tgp.SGPR(tgp.kernels.SquaredExponential(1.0, 1.0), model_of(data).Z, 0.1), data, progress=False)
-    result = tgp.fit(model_of(data), data, "natural", steps=400, learning_rate=0.05, progress=False)
-    assert result.objective == pytest.approx(collapsed.objective, abs=0.5)
-    assert result.trace["natural_scale"][-1] == 1
-    stochastic = run(model_of(data), data, method="natural", epochs=30, batch_size=100)
-    assert float(stochastic.model.elbo(data)) == pytest.approx(collapsed.objective, abs=8)
-    # What is reported of an epoch is what the batches said before q saw them: no better than the bound itself.
-    assert stochastic.objective == pytest.approx(float(stochastic.model.elbo(data)), abs=10)
+def test_an_epochs_mean_is_the_bound_itself():
+    """Also with a short last block, as batches hold equally many blocks; else blocks weigh as there are in each."""
+    data = problem()
+    model = model_of()
+    whole, rows = model.prepare(data)
+    full = float(whole.objective(rows)[0])
+
+    def part(batches, i):
+        return OnDevice(jax.tree.map(lambda a: jnp.asarray(a[i]), batches))
+
+    _, source = minibatches.choose(model, data, 2 * SIZE, 0, None)
+
+    @jax.jit
+    def objective(batch):
+        return whole.objective(batch)[0]
+
+    batches = gathered(source, 0)
+    values = [float(objective(part(batches, i))) for i in range(4)]
+    assert np.mean(values) == pytest.approx(full, rel=1e-10)
+    assert np.std(values) > 1
+    _, uneven = minibatches.choose(model, data, 3 * SIZE, 0, None)  # three, three and two blocks
+    batches = gathered(uneven, 0)
+    held = (batches.weight.reshape(3, -1, SIZE) > 0).any(axis=2).sum(axis=1)
+    divergence = float(whole.objective(rows)[1]["divergence"])
+    values = [float(whole.objective(part(batches, i))[0]) for i in range(3)]
+    assert sorted(held) == [2, 3, 3]
+    assert np.sum(held / 8 * (np.array(values) + divergence)) - divergence == pytest.approx(full, rel=1e-10)
 
 
-@pytest.mark.parametrize("model", ["counts", "odvgp", "fixed"])
-def test_natural_gradients_do_not_blow_up(data, model):
-    """Large counts from a start at the prior; covariances held fixed: steps that lower the bound are taken back."""
-    if model == "counts":
-        data = tgp.Dataset(data.X, np.floor(1000 + 500 * data.y))
-        start = tgp.SVGP(tgp.kernels.SquaredExponential(), lk.Poisson(), np.linspace(-3, 3, 8)[:, None])
-    elif model == "odvgp":
-        start = tgp.ODVGP(tgp.kernels.SquaredExponential(), lk.Gaussian(0.01), data.X[:6], data.X[10:20])
-    else:
-        start = model_of(data, covariance="fixed")
-    before = float(start.elbo(data))
-    result = tgp.fit(start, data, "natural", steps=150, natural_rate=1.0, progress=False)
-    assert result.objective > before
-    assert np.isfinite(float(result.model.elbo(data)))
-    assert result.rejected == 0
+def test_a_batch_of_ones_own_has_its_own_blocks():
+    """`elbo` with ``num_data`` groups the rows it is given; whole blocks stay what they were."""
+    data, model = problem(), model_of()
+    model = model.grouped_by(data.X)
+    assert model.rows_together == SIZE
+    order = model.bound.partition.order(data.X, model.metric)
+    parts = [data.take(np.sort(order[i : i + 16])) for i in range(0, 48, 16)]
+    rows = data.take(order[:48])
+    values = [float(model.elbo(part, num_data=48)) for part in parts]
+    assert np.mean(values) == pytest.approx(float(model.elbo(rows)), rel=1e-9)
 
 
-def test_natural_steps_leave_what_is_frozen(data):
-    model = tgp.freeze(model_of(data), "q.root", "kernel.*")
-    result = tgp.fit(model, data, "natural", steps=20, progress=False)
-    np.testing.assert_array_equal(result.model.q.root, model.q.root)
-    assert float(result.model.kernel.variance) == float(model.kernel.variance)
-    assert not np.array_equal(result.model.q.mean, model.q.mean)
+def test_streams_and_files_train_like_arrays_on_the_device(tmp_path, monkeypatch):
+    data = problem()
+    for name in ("X", "y", "noise_variance"):
+        np.save(tmp_path / f"{name}.npy", getattr(data, name))
+    mapped = tgp.Dataset(*(np.load(tmp_path / f"{n}.npy", mmap_mode="r") for n in ("X", "y", "noise_variance")))
+    resident, streamed = run(model_of(), data), run(model_of(), data, stream=True)
+    monkeypatch.setattr(partition, "_PIECE_BYTES", 80)
+    from_file = run(model_of(), mapped)
+    assert isinstance(minibatches.choose(model_of(), mapped, SIZE, 0, None)[1], minibatches.Streamed)
+    assert_alike(resident, streamed)
+    assert_alike(resident, from_file)
+    np.testing.assert_array_equal([resident.model.metric, from_file.model.metric], [[0.3], [0.3]])
+    other = run(model_of(lengthscale=0.4), data, epochs=1)  # the same compiled program
+    np.testing.assert_array_equal(other.model.metric, [0.4])
 
 
-def test_schedules(data):
-    schedule = optax.cosine_decay_schedule(0.05, 20)
-    result = run(model_of(data), data, learning_rate=schedule, epochs=3)
-    expected = [float(np.mean([schedule(5 * e + i) for i in range(5)])) for e in range(3)]
-    np.testing.assert_allclose(result.trace["learning_rate"], expected, rtol=1e-6)
+def test_all_rows_at_once_are_the_full_bound():
+    data = problem()
+    result = run(model_of(), data, batch_size=N, epochs=1)
+    assert result.objective == pytest.approx(float(model_of().elbo(data)), rel=1e-9)
+    result = run(model_of(tgp.Block(10 * N)), data, batch_size=1, epochs=1)
+    assert result.objective == pytest.approx(float(model_of("block").elbo(data)), rel=1e-9)
 
 
-def test_another_learning_rate_needs_no_other_program(data, caplog):
-    run(model_of(data), data, epochs=1)
-    with jax.log_compiles(), caplog.at_level(logging.WARNING, "jax"):
-        run(model_of(data), data, epochs=1, learning_rate=0.003)
-        assert not [record for record in caplog.records if "Compiling jit(program)" in record.getMessage()]
-        run(model_of(data), data, epochs=1, method="natural")
-        assert [record for record in caplog.records if "Compiling jit(program)" in record.getMessage()]
+def test_block_by_name_still_takes_the_batch_as_it_comes():
+    model, source = minibatches.choose(model_of("block"), problem(), 20, 0, None)
+    assert (model.rows_together, source.steps) == (1, 4)
+    np.testing.assert_array_equal(source.plan(2)[0], minibatches.plan(N, 4, (0, 2))[0])
+    assert model.bound.partition.how == "rows"
 
 
-def test_a_row_that_overflows_does_not_stop_learning(rng):
-    X = rng.normal(size=(60, 1))
-    y = rng.poisson(3.0, size=60).astype(float)
-    y[7] = 1e308
-    model = tgp.SVGP(tgp.kernels.SquaredExponential(), lk.Poisson(), X[:5])
-    result = run(model, tgp.Dataset(X, y), batch_size=10, epochs=10)
-    assert 1 <= result.rejected <= 10
-    assert "steps were not finite" in result.message
-    assert result.trace["learning_rate"][-1] > 0.01
-    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(result.model))
+def test_batches_of_an_iterator_are_put_in_the_order_of_their_neighbours():
+    data = problem()
+    parts = [data.take(slice(0, 30)), data.take(slice(30, None))]
+    batches = tgp.Batches(parts, N)
+    model, source = minibatches.choose(model_of(), batches, 2 * SIZE + 3, 0, None)
+    np.testing.assert_array_equal(model.metric, [0.3])
+    assert (source.batch_size, source.steps) == (16, 3)
+    rows = gathered(source, 0)
+    for i in range(3):
+        X = rows.X[i, :, 0]
+        assert X[:SIZE].max() < X[SIZE:].min()
+        assert set(X) == set(data.X[16 * i : 16 * (i + 1), 0])
+        where = [int(np.flatnonzero(data.X[:, 0] == x)[0]) for x in X]
+        np.testing.assert_array_equal(rows.y[i, :, 0], data.y[where])
+        np.testing.assert_array_equal(rows.noise_variance[i], data.noise_variance[where])
+    result = run(model_of(), batches)
+    np.testing.assert_array_equal(result.model.metric, [0.3])
+    own = [float(model_of().elbo(data.take(slice(16 * i, 16 * i + 16)), num_data=N)) for i in range(3)]
+    first = run(model_of(), batches, epochs=1, learning_rate=1e-12)
+    assert first.objective == pytest.approx(np.mean(own), rel=1e-8)
 
 
-def test_ctrl_c_within_an_epoch_keeps_what_it_brought(data):
-    def slow():
+@pytest.mark.parametrize("way", ["resident", "streamed", "iterated"])
+def test_an_epoch_can_be_broken_off_in_its_middle(way, tmp_path, monkeypatch):
+    """And goes on to the same bits."""
+    monkeypatch.setattr(minibatches, "_SEGMENT_STEPS", 1)
+    monkeypatch.setattr(minibatches, "_SEGMENT_BYTES", 1)
+    data = problem() if way != "iterated" else tgp.Batches([problem()], N)
+    options = {"stream": True} if way == "streamed" else {}
+    path, whole = tmp_path / "run.safetensors", run(model_of(), data, **options)
+    step, calls = epochs.MinibatchJob.advance, iter(range(4 + (way != "iterated")))
+
+    def broken(*arguments):
+        if next(calls, None) is None:
+            raise KeyboardInterrupt
+        return step(*arguments)
+
+    monkeypatch.setattr(epochs.MinibatchJob, "advance", broken)
+    assert run(model_of(), data, checkpoint=path, **options).interrupted
+    monkeypatch.setattr(epochs.MinibatchJob, "advance", step)
+    assert_same(run(model_of(), data, checkpoint=path, resume=True, **options), whole)
+
+
+def test_blocks_gain_over_single_rows():
+    """From the same start: what eight inducing inputs leave unsaid, neighbours know of each other."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, size=(N, 1))
+    data = tgp.Dataset(X, np.sin(4 * X[:, 0]) + 0.1 * rng.normal(size=N))
+    start, Z = (tgp.kernels.SquaredExponential(1.0, 0.3), lk.Gaussian(0.05)), np.linspace(-3, 3, 8)[:, None]
+    options = {"method": "natural", "epochs": 60, "learning_rate": 0.05}
+    blocks, single = (run(tgp.SVGP(*start, Z, bound), data, **options).model for bound in (tgp.Block(16), "diagonal"))
+    assert float(blocks.elbo(data)) > float(single.elbo(data)) + 5
+    evidence = tgp.ExactGP(blocks.kernel, blocks.likelihood.noise_variance).log_evidence(data)
+    assert float(blocks.elbo(data)) < float(evidence)
+
+
+def test_several_outputs_with_some_missing():
+    data = problem()
+    y = np.stack([data.y, np.where(np.arange(N) % 3, np.nan, data.y)], axis=1)
+    both = tgp.Dataset(data.X, y, data.noise_variance, missing=True)
+    kernels = [tgp.kernels.SquaredExponential(1.0, 0.3), tgp.kernels.Matern32(1.0, 0.5)]
+    model = tgp.SVGP(kernels, lk.Gaussian([0.05, 0.05]), model_of().Z, tgp.Block(SIZE))
+    result = run(model, both, learning_rate=1e-12, batch_size=2 * SIZE, epochs=1)
+    assert result.objective == pytest.approx(float(model.elbo(both)), rel=1e-6)
+    gradient = eqx.filter_grad(lambda m, rows: m.objective(rows)[0])(*model.prepare(both))
+    assert all(bool(jnp.all(jnp.isfinite(g))) for g in jax.tree.leaves(gradient))
+
+
+def test_mapped_rows_can_be_put_on_the_device(tmp_path):
+    data = problem()
+    np.save(tmp_path / "X.npy", data.X)
+    mapped = tgp.Dataset(np.load(tmp_path / "X.npy", mmap_mode="r"), data.y, data.noise_variance)
+    one, other = (gathered(minibatches.choose(model_of(), d, 2 * SIZE, 0, False)[1], 0) for d in (data, mapped))
+    for name in ("X", "y", "weight", "noise_variance"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_an_epoch_that_is_left_early_makes_few_segments_ahead():
+    made, data = [], problem()
+
+    def batches():
         for i in range(10**6):
-            if i == 12:
-                os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.01)
-            yield data.X[:50], data.y[:50]
+            made.append(i)
+            yield data.take(slice(0, 10))
 
-    before = float(model_of(data).elbo(data))
-    result = run(model_of(data), tgp.Batches(slow, 10**7), epochs=1)
-    assert result.interrupted
-    assert result.evaluations > 1
-    assert float(result.model.elbo(data)) > before + 10
-    assert threading.active_count() < 10
-
-
-def test_callback_ends_after_an_epoch(data):
-    rows = []
-    result = run(model_of(data), data, epochs=50, callback=lambda step, row: rows.append(row) or step == 2)
-    assert result.reason is tgp.StopReason.CALLBACK
-    assert [row["objective"] for row in rows] == list(result.trace["objective"])
-
-
-def test_draws_are_fresh_each_step_and_the_same_again_by_seed(rng):
-    X, y = rng.normal(size=(40, 1)), rng.integers(0, 3, size=40)
-    model = tgp.SVGP(tgp.kernels.SquaredExponential(), lk.Softmax(3), X[:5])
-    data = tgp.Dataset(X, y)
-    one, again = (run(model, data, batch_size=40, epochs=2, learning_rate=1e-12) for _ in range(2))
-    np.testing.assert_array_equal(one.trace["objective"], again.trace["objective"])
-    assert one.trace["objective"][0] != one.trace["objective"][1]
-    assert float(model.elbo(data)) == float(model.elbo(data)) != float(model.elbo(data, key=jax.random.key(9)))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"method": "lbfgs"}, "batch_size goes with method='adam' or 'natural'"),
-        ({"batch_size": 0}, "batch_size must be a whole number"),
-        ({"epochs": 0}, "epochs must be"),
-        ({"patience": 0}, "patience must be"),
-        ({"stream": "no"}, "stream must be"),
-        ({"restarts": 2}, "restarts go with full-batch"),
-        ({"validation": (1, 2)}, "validation must be a tightgp.Dataset"),
-        ({"validation": tgp.Dataset(np.ones((2, 3)), np.ones(2))}, "validation: X has 3 column"),
-        ({"validation": tgp.Dataset(np.ones((1, 1)), [np.nan], missing=True)}, "no target that is not missing"),
-        ({"learning_rate": lambda step: -1.0}, "learning_rate must be positive"),
-        ({"learning_rate": lambda step: 0.1 if step > 1 else 0.2}, "use jnp.where"),
-        ({"learning_rate": lambda step: jnp.ones(2)}, "learning_rate must be one finite number"),
-        ({"natural_rate": 0.1}, "natural_rate goes with"),
-        ({"batch_size": None, "epochs": 3}, "epochs goes with minibatches"),
-    ],
-)
-def test_bad_arguments(data, options, message):
-    with pytest.raises(ValueError, match=message):
-        run(model_of(data), data, **{"epochs": None, **options} if options.get("batch_size", 1) is None else options)
-
-
-def test_what_cannot_be_trained_so(data):
-    sgpr = tgp.SGPR(tgp.kernels.SquaredExponential(), data.X[:5])
-    with pytest.raises(ValueError, match=r"explicit q\(u\) such as SVGP; SGPR sees all rows"):
-        run(sgpr, data)
-    with pytest.raises(ValueError, match=r"such as SVGP, not SGPR"):
-        tgp.fit(sgpr, data, "natural")
-    with pytest.raises(ValueError, match="batch_size is needed"):
-        tgp.fit(model_of(data), tgp.Batches([data], N))
-    with pytest.raises(ValueError, match="got tuple"):
-        run(model_of(data), (data.X, data.y))
+    epoch = minibatches.Iterated(tgp.Batches(batches, 10**7), model_of("diagonal"), 10, 0).epoch(0)
+    for _ in range(2):
+        next(epoch)
+    epoch.close()
+    assert 2 <= len(made) <= 5
+    time.sleep(0.05)
+    assert len(made) <= 5

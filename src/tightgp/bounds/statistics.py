@@ -120,6 +120,7 @@ def collect(
     factor = linalg.factorise(process.kernel(process.Z), jitter)
     m, itemsize = len(process.Z), jnp.dtype(dtype or process.Z.dtype).itemsize
     if rows.like.input_variance is not None:
+        assert isinstance(structure, Rowwise)
         return _averaged(structure, process, factor, rows, chunk), factor
     plan, save = _plan(rows.num_rows, m, itemsize, structure.partition, chunk)
     if structure.uniform:

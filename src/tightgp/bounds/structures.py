@@ -388,9 +388,7 @@ def Vecchia(neighbours: int = 32, block: int = BLOCK, seed: int = 0) -> Structur
     return Blocks(block, "locality", seed, 1.0, neighbours)
 
 
-def PowerEP(
-    alpha: float, block: int = 1, partition: str = "locality", seed: int = 0, neighbours: int = 0
-) -> Structure:
+def PowerEP(alpha: float, block: int = 1, partition: str = "locality", seed: int = 0, neighbours: int = 0) -> Structure:
     """Power EP (maths 2.2), which approximates the log evidence from neither side: it is no bound.
 
     Args:

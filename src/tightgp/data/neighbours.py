@@ -1,6 +1,5 @@
 """Nearest rows: of new inputs among training rows, and of blocks of training rows among earlier blocks."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -46,7 +45,7 @@ class NeighbourSearch(NamedTuple):
         return cls(scaled, metric, cKDTree(scaled) if scaled.shape[1] <= _TREE_INPUTS else None)
 
     def nearest(self, X: np.ndarray, count: int) -> np.ndarray:
-        """The numbers (n, count) of the rows nearest to each of ``X``, nearest first; all rows where there are fewer."""
+        """Numbers (n, count) of the rows nearest to each of ``X``, nearest first; all rows where there are fewer."""
         count, asked = min(count, len(self.X)), np.asarray(X, np.float64) / self.metric
         if self.tree is None:
             return _by_distance(self.X, asked, count)
@@ -94,7 +93,7 @@ def _earlier(X: np.ndarray, partition: Partition) -> np.ndarray:
         if X.shape[1] <= _TREE_INPUTS and first * size >= _FIRST:
             near = _earlier_by_tree(X[ready], of_row[ready], means[asked], at, count)
         else:
-            near = _by_distance(X[ready], means[asked], count, lambda part: of_row[ready] >= at[part, None])
+            near = _by_distance(X[ready], means[asked], count, of_row[ready], at)
         answer[asked, :count] = np.where(near < 0, -1, ready[near])
         first = last
     return answer.reshape(-1, partition.given_per_row)
@@ -118,11 +117,11 @@ def _earlier_by_tree(X: np.ndarray, place: np.ndarray, asked: np.ndarray, at: np
 
 
 def _by_distance(
-    X: np.ndarray, asked: np.ndarray, count: int, forbidden: Callable[[slice], np.ndarray] | None = None
+    X: np.ndarray, asked: np.ndarray, count: int, place: np.ndarray | None = None, at: np.ndarray | None = None
 ) -> np.ndarray:
     """Numbers (q, count) of the rows of ``X`` nearest to each of ``asked``, from all distances in single precision.
 
-    ``forbidden`` gives, for some of ``asked``, which rows do not count; -1 stands where there are too few others.
+    With ``place``, of rows with a lower place than ``at``; -1 stands where there are too few.
     """
     middle = X.mean(axis=0)
     X, asked = (np.asarray(a - middle, np.float32) for a in (X, asked))
@@ -131,8 +130,8 @@ def _by_distance(
     for start in range(0, len(asked), step):
         part = slice(start, start + step)
         distance = squares - 2 * (asked[part] @ X.T)
-        if forbidden is not None:
-            distance[forbidden(part)] = np.inf
+        if place is not None and at is not None:
+            distance[place >= at[part, None]] = np.inf
         near = np.argpartition(distance, min(count, len(X) - 1), axis=1)[:, :count]
         nearest = np.take_along_axis(distance, near, axis=1)
         ranked = np.argsort(nearest, axis=1, kind="stable")

@@ -290,7 +290,9 @@ def place(rows: Rows, order: np.ndarray | None = None, partition: Partition = SI
     leaves = jax.tree.leaves(rows)
     if any(isinstance(a, jax.core.Tracer) for a in leaves):
         if partition.neighbours:
-            raise ValueError("neighbours are searched among known inputs: use model.prepare(data) outside of JAX traces")
+            raise ValueError(
+                "neighbours are searched among known inputs: use model.prepare(data) outside of JAX traces"
+            )
         return on_device(rows if order is None else rows.take(order))
     devices, nbytes = jax.local_device_count(), sum(a.nbytes for a in leaves)
     if distributed.is_multiprocess():

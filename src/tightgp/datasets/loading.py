@@ -49,9 +49,15 @@ def load(name: str | Source, progress: bool = True) -> Loaded:
         name: one of `names`, or the `Source` of your own file.
         progress: show a bar while it is downloaded.
 
-    >>> data = tgp.datasets.load("kin40k")  # doctest: +SKIP
-    >>> data.X.shape, data.y.shape  # doctest: +SKIP
-    ((40000, 8), (40000,))
+    >>> import os
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from unittest.mock import patch
+    >>> mine = tgp.datasets.Source("mine", "my measurements", "mine.csv", rows=2, inputs=("a", "b"), target="c")
+    >>> with TemporaryDirectory() as folder, patch.dict(os.environ, TIGHTGP_DATA=folder):
+    ...     length = Path(folder, "mine.csv").write_text("1,2,3\\n4,5,6\\n")
+    ...     tgp.datasets.load(mine)
+    Loaded('mine', N=2, D=2, target='c')
     """
     source = describe(name)
     X, y = formats.read(source, download.fetch(source, progress))

@@ -48,12 +48,8 @@ def classes(num_data: int = 200, num_classes: int = 2, seed: int = 0, noise_sd: 
     >>> np.bincount(tgp.datasets.classes(60, num_classes=3).y.astype(int))
     array([20, 20, 20])
     """
-    checks.count("num_classes", num_classes)
-    if num_classes < 2:
-        raise ValueError(f"num_classes must be at least 2, got {num_classes}")
-    checks.count("num_data", num_data)
-    if num_data < num_classes:
-        raise ValueError(f"num_data={num_data} is too few for {num_classes} classes; each needs a row")
+    checks.count("num_classes", num_classes, least=2)
+    checks.count("num_data", num_data, least=num_classes, hint="each class needs a row")
     rng = np.random.default_rng(checks.seed("seed", seed))
     labels = rng.permutation(np.arange(num_data) % num_classes)
     radius = rng.uniform(0.3, 2.0, num_data)
@@ -87,7 +83,7 @@ def mixed_table(num_rows: int = 200, seed: int = 0, missing: float = 0.05) -> "p
         {
             "area": area,
             "rooms": rooms,
-            "district": [str(name) for name in district],
+            "district": district.tolist(),
             "since": pd.to_datetime(np.datetime64("2014-01-01", "s") + days.astype("timedelta64[D]")),
             "rent": rent.round(2),
         }

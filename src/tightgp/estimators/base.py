@@ -1,9 +1,9 @@
-"""What the estimators share: their parameters, their inputs, their training, and what they remember of it."""
+"""What all sparse GP estimators share: parameters, checks of inputs, training and fitted attributes."""
 
 import abc
 import os
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,7 +16,7 @@ from tightgp.estimators import processes
 from tightgp.estimators.cells import columns_of, is_frame
 from tightgp.estimators.encoding import Encoding
 from tightgp.estimators.growth import grow
-from tightgp.estimators.recipes import Recipe
+from tightgp.estimators.recipes import Recipe, has_converged
 from tightgp.estimators.settings import Settings
 from tightgp.kernels import Kernel
 
@@ -62,6 +62,11 @@ class SparseGP(BaseEstimator):
         noise_variance_, target_mean_, target_scale_: of regression, in the targets' units; else None.
     """
 
+    #: What is predicted: "regression", "classification" or "counts".
+    task: ClassVar[str]
+    #: The possible values of ``method`` beside "auto".
+    _methods: ClassVar[tuple[str, ...]]
+
     n_inducing: int | str = 256
     _: KW_ONLY
     kernel: Kernel | str | None = None
@@ -82,43 +87,32 @@ class SparseGP(BaseEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
-    @property
-    @abc.abstractmethod
-    def task(self) -> str:
-        """What is predicted: "regression", "classification" or "counts"."""
-
-    @property
-    @abc.abstractmethod
-    def _methods(self) -> tuple[str, ...]:
-        """The methods it can be trained by."""
-
     def check_parameters(self) -> Settings:
-        """Refuse parameters that `fit` would refuse, without data."""
+        """Check the parameters as `fit` does, without data."""
         if distributed.is_multiprocess() and self.task != "regression":
             raise ValueError(f"several processes fit SparseGPRegressor together, not {type(self).__name__}")
         return Settings.of(self, self._methods)
 
-    def _learn_inputs(self, X, y, **how) -> tuple[Encoding, np.ndarray, np.ndarray]:
-        """The encoding of the inputs, features (n, D) and checked targets; ``how`` goes to the check of the targets."""
+    def _learn_inputs(self, X, y, **options) -> tuple[Encoding, np.ndarray, np.ndarray]:
+        """The encoding of the inputs, features (n, D) and checked targets; ``options`` go to the check of targets."""
         if not distributed.is_multiprocess():
-            X, y, (encoding, features) = self._checked_inputs(X, y, Encoding.fit_transform, **how)
+            X, y = self._checked(X, y, **options)
+            encoding, features = Encoding.fit_transform(X)
             return encoding, features, y
-        X, y, columns = distributed.all_succeed(lambda: self._checked_inputs(X, y, columns_of, **how))
-        processes.check_alike(list(columns), len(X))
+        X, y = distributed.all_succeed(lambda: self._checked(X, y, **options))
+        names = distributed.all_succeed(lambda: list(columns_of(X)))
+        processes.check_alike(names, len(X))
         encoding = Encoding.fit(X, processes.read_all)
         return encoding, encoding.transform(X), y
 
-    def _checked_inputs(self, X, y, learn, **how) -> tuple[Any, Any, Any]:
-        """Inputs and targets as they are used, and ``learn(X)``."""
+    def _checked(self, X, y, **options) -> tuple[Any, np.ndarray]:
+        """Inputs, as an array or a frame, and targets, checked as scikit-learn does."""
         if not is_frame(X):
-            X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", **how)
-            return X, y, learn(X)
+            return validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", **options)
         validate_data(self, X, skip_check_array=True)
-        learnt = learn(X)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        _, y = check_X_y(np.zeros((len(X), 1)), y, **how)
-        return X, y, learnt
+        return X, check_X_y(np.zeros((len(X), 1)), y, **options)[1]
 
     def _features(self, X) -> np.ndarray:
         """Features (n, D) of rows to predict."""
@@ -132,7 +126,7 @@ class SparseGP(BaseEstimator):
         return self.encoding_.transform(X)
 
     def _knows_columns_of(self, X) -> bool:
-        """Whether a frame's columns are found by name: not where training was on an array."""
+        """Whether a frame has the columns of training by name; it has not if training was on an array."""
         names = {column.name for column in self.encoding_.columns}
         return hasattr(self, "feature_names_in_") or names <= set(map(str, X.columns))
 
@@ -149,30 +143,27 @@ class SparseGP(BaseEstimator):
         return self.predict_distribution(X).sample(n_samples, random_state)
 
     def _train(self, recipe: Recipe, data: Dataset, encoding: Encoding, settings: Settings) -> None:
-        """Train, and keep what came of it."""
+        """Train and set the fitted attributes."""
         grown = grow(recipe, data, settings)
         result = grown.result
-        posterior, self.scales_ = recipe.posterior(result.model, data)
         self.encoding_ = encoding
         self.model_ = result.model
+        self.posterior_, self.scales_ = recipe.posterior(result.model, data)
         self.trace_ = result.trace
-        self.objective_ = grown.bound
-        self.converged_ = recipe.settled(result, data)
+        self.objective_, self.evidence_bracket_ = grown.bound, grown.bracket
+        self.converged_ = has_converged(result, recipe.plan, data.num_data)
         self.stop_reason_, self.message_ = result.reason.value, result.message
         self.seconds_ = grown.seconds
-        self.n_iter_ = recipe.steps(result)
+        self.n_iter_ = max(1, result.steps)
         self.training_ = recipe.plan.reason
-        self.evidence_bracket_ = grown.bracket
         self.n_inducing_ = len(result.model.Z)
-        self.inducing_path_ = grown.path
-        self.inducing_message_ = grown.message
+        self.inducing_path_, self.inducing_message_ = grown.path, grown.message
         self.relevance_ = _relevance(result.model.kernel, encoding)
-        self.posterior_ = posterior
         self.noise_variance_ = self.target_mean_ = self.target_scale_ = None
 
 
 class NumberPredictions:
-    """What estimators of numbers predict, all of it by way of `SparseGP.predict_distribution`."""
+    """The predictions of estimators of numbers, which all come from `SparseGP.predict_distribution`."""
 
     predict_distribution: Any
 

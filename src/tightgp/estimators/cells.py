@@ -43,14 +43,12 @@ def is_frame(X) -> bool:
 
 def columns_of(X) -> dict[str, Any]:
     """The columns of a table by name: the series of a pandas DataFrame, or those of a 2-D array as x0, x1, ..."""
-    if isinstance(X, np.ndarray):
-        if X.ndim != 2 or X.dtype.kind not in "biuf":
-            raise ValueError(
-                f"X must be a 2-D array of numbers or a pandas DataFrame, got shape {X.shape} of {X.dtype}"
-            )
-        return {f"x{i}": X[:, i] for i in range(X.shape[1])}
     if not is_frame(X):
-        raise ValueError(f"X must be a 2-D array of numbers or a pandas DataFrame, got {type(X).__name__}")
+        is_array = isinstance(X, np.ndarray)
+        if not is_array or X.ndim != 2 or X.dtype.kind not in "biuf":
+            given = f"shape {X.shape} of {X.dtype}" if is_array else type(X).__name__
+            raise ValueError(f"X must be a 2-D array of numbers or a pandas DataFrame, got {given}")
+        return {f"x{i}": X[:, i] for i in range(X.shape[1])}
     names = X.columns.map(str)
     if names.has_duplicates:
         repeated = sorted(set(names[names.duplicated()]))

@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from tightgp.data import Dataset
 from tightgp.estimators import plan as plans
 from tightgp.estimators.base import SparseGP
-from tightgp.estimators.distributions import ClassPrediction, on_padded_rows
+from tightgp.estimators.distributions import ClassPrediction, class_log_probabilities, on_padded_rows
 from tightgp.estimators.recipes import Variational
 from tightgp.estimators.start import begin
 from tightgp.likelihoods import Bernoulli, Likelihood, Softmax
@@ -19,9 +19,9 @@ from tightgp.means import Constant, Mean
 
 @dataclass(eq=False, repr=False)
 class SparseGPClassifier(ClassifierMixin, SparseGP):
-    """Sparse Gaussian process classification: one latent function for two classes, one for each of several.
+    """Sparse Gaussian process classification: one latent function for two classes, one for each of more.
 
-    The labels may be anything that scikit-learn takes for classes; ``classes_`` lists them. X is an array of numbers or
+    The labels may be any that scikit-learn accepts as classes; ``classes_`` lists them. X is an array of numbers or
     a pandas frame; missing cells, texts and dates are encoded (``encoding_``). Parameters and fitted attributes that
     are not listed here are those of `SparseGP`.
 
@@ -29,7 +29,7 @@ class SparseGPClassifier(ClassifierMixin, SparseGP):
         bound: "spherical" (None) or "standard".
         method: "full" (natural gradients on all rows), "minibatch", or "auto": on all rows up to 4000 of them.
         max_iter: steps on all rows (None: 500), or passes through the data (None: enough for 3000 batches).
-        link: how the probability of the second of two classes follows from the function: "probit" or "logit".
+        link: "probit" or "logit", which gives the probability of the second of two classes from the latent function.
 
     >>> model = tgp.SparseGPClassifier(n_inducing=8, max_iter=20).fit(X, np.where(y > 0, "up", "down"))
     >>> model.predict_proba(X[:2]).shape
@@ -51,7 +51,7 @@ class SparseGPClassifier(ClassifierMixin, SparseGP):
         classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
         if len(classes) < 2:
             raise ValueError(f"The number of classes has to be greater than one; got 1 class: {classes[0]}")
-        likelihood, mean = _start(counts / len(y), self.link)
+        likelihood, mean = likelihood_and_mean(counts / len(y), self.link)
         data = Dataset(features, codes.astype(np.float64))
         indicators = (codes[:, None] == np.arange(1, len(classes))).astype(np.float64)
         kernel, _ = begin(self.kernel, encoding.feature_names, features, indicators, settings.seed)
@@ -63,8 +63,13 @@ class SparseGPClassifier(ClassifierMixin, SparseGP):
     def predict_distribution(self, X) -> ClassPrediction:
         """The probability of each class at each row, in the order of ``classes_``."""
         features = self._features(X)
-        mean, var = (a.reshape(len(features), -1) for a in on_padded_rows(self.posterior_.predict_f, features))
-        return ClassPrediction.of(self.classes_, self.posterior_.likelihood, mean, var)
+        posterior = self.posterior_
+
+        def log_probabilities(features):
+            mean, var = (f.reshape(len(features), -1) for f in posterior.predict_f(features))
+            return class_log_probabilities(posterior.likelihood, mean, var)
+
+        return ClassPrediction(self.classes_, on_padded_rows(log_probabilities, features))
 
     def predict(self, X):
         """The most probable class of each row."""
@@ -79,9 +84,9 @@ class SparseGPClassifier(ClassifierMixin, SparseGP):
         return self.predict_distribution(X).log_probability
 
 
-def _start(rates: np.ndarray, link: str) -> tuple[Likelihood, Mean]:
-    """The likelihood, and a mean at which every row has the classes' own rates."""
+def likelihood_and_mean(rates: np.ndarray, link: str) -> tuple[Likelihood, Mean]:
+    """The likelihood, and the mean at which the probabilities are the classes' rates."""
     if len(rates) == 2:
         return Bernoulli(link), Constant({"probit": ndtri, "logit": logit}[link](rates[1]))
-    levels = np.log(rates)
-    return Softmax(len(rates)), Constant(levels - levels.mean())
+    log_rates = np.log(rates)
+    return Softmax(len(rates)), Constant(log_rates - log_rates.mean())

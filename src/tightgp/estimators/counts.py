@@ -20,7 +20,7 @@ LIKELIHOODS = ("poisson", "negative_binomial")
 
 @dataclass(eq=False, repr=False)
 class SparseGPCountRegressor(NumberPredictions, RegressorMixin, SparseGP):
-    """Sparse Gaussian process regression of counts: whole numbers from 0 on, whose log rate is a Gaussian process.
+    """Sparse Gaussian process regression of counts 0, 1, 2, ..., whose log rate is a Gaussian process.
 
     X is an array of numbers or a pandas frame; missing cells, texts and dates are encoded (``encoding_``). Parameters
     and fitted attributes that are not listed here are those of `SparseGP`.
@@ -29,7 +29,7 @@ class SparseGPCountRegressor(NumberPredictions, RegressorMixin, SparseGP):
         bound: "spherical" (None) or "standard".
         method: "full" (natural gradients on all rows), "minibatch", or "auto": on all rows up to 4000 of them.
         max_iter: steps on all rows (None: 500), or passes through the data (None: enough for 3000 batches).
-        likelihood: "poisson", or "negative_binomial" for counts that vary more than their rate says.
+        likelihood: "poisson", or "negative_binomial" for counts with more variance than Poisson.
 
     >>> model = tgp.SparseGPCountRegressor(n_inducing=8, max_iter=20).fit(X, np.round(np.exp(1 + y)))
     >>> low, high = model.predict_interval(X[:2], level=0.9)
@@ -55,11 +55,11 @@ class SparseGPCountRegressor(NumberPredictions, RegressorMixin, SparseGP):
         encoding, features, y = self._learn_inputs(X, y, y_numeric=True)
         y = np.asarray(y, np.float64)
         Poisson().check_targets(y[:, None])
-        likelihood, level = _start(y, self.likelihood)
+        likelihood, log_rate = likelihood_and_log_rate(y, self.likelihood)
         data = Dataset(features, y)
         kernel, _ = begin(self.kernel, encoding.feature_names, features, np.log1p(y)[:, None], settings.seed)
         plan = plans.for_likelihood(settings, data.num_data)
-        self._train(Variational(kernel, likelihood, self.bound, plan, Constant(level)), data, encoding, settings)
+        self._train(Variational(kernel, likelihood, self.bound, plan, Constant(log_rate)), data, encoding, settings)
         return self
 
     def predict_distribution(self, X) -> CountPrediction:
@@ -78,9 +78,9 @@ class SparseGPCountRegressor(NumberPredictions, RegressorMixin, SparseGP):
         return (prediction.mean, prediction.sd) if return_std else prediction.mean
 
 
-def _start(y: np.ndarray, name: str) -> tuple[Likelihood, float]:
-    """The likelihood, and the log rate of all rows alike; half a count keeps it finite where all are zero."""
-    mean = (y.sum() + 0.5) / len(y)
+def likelihood_and_log_rate(y: np.ndarray, name: str) -> tuple[Likelihood, float]:
+    """The likelihood, and the log rate of all rows together."""
+    mean = (y.sum() + 0.5) / len(y)  # half a count keeps the log finite if all are zero
     if name == "poisson":
         return Poisson(), float(np.log(mean))
     extra = (y.var() - mean) / mean**2

@@ -1,8 +1,7 @@
-"""What an estimator predicts: the distribution of a new target at each row, computed once and asked many things."""
+"""Predictive distributions: the distribution of a new target at each row, for means, quantiles, densities and draws."""
 
 import abc
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import equinox as eqx
@@ -16,16 +15,16 @@ from tightgp.estimators.settings import seed_of
 from tightgp.likelihoods import Bernoulli, Likelihood
 from tightgp.numerics.chunks import pad_rows, rounded_up
 
-#: Probabilities of several classes are means over so many times the likelihood's own hundred draws.
+#: Probabilities of three or more classes are means over this many repeats of the likelihood's hundred draws.
 _REPEATS = 20
-#: Rows whose probabilities are computed at a time.
+#: Rows whose class probabilities are computed at a time.
 _PART = 1024
 
 
 def on_padded_rows(method: Callable, *arrays: np.ndarray) -> Any:
-    """A function's answer about each row, as NumPy arrays.
+    """Call ``method`` on arrays of n rows, and return its array or tuple of arrays as NumPy arrays of n rows.
 
-    Rows are padded to one of few numbers, because JAX compiles a program for each.
+    The rows are padded to one of a few numbers, because JAX compiles a program for each.
     """
     n = len(arrays[0])
     answer = method(*(pad_rows(a, rounded_up(n)) for a in arrays))
@@ -33,30 +32,37 @@ def on_padded_rows(method: Callable, *arrays: np.ndarray) -> Any:
 
 
 class Prediction(abc.ABC):
-    """The distribution of a new number at each of n rows, for one target (n,) or P of them (n, P)."""
+    """The distribution of a new number at each of n rows, for one target (n,) or P of them (n, P).
+
+    Attributes:
+        mean, sd: mean and standard deviation of each target.
+        draw: ``draw(key, num_samples)`` gives joint draws of all rows, (num_samples, n) or (num_samples, n, P).
+    """
 
     mean: np.ndarray
     sd: np.ndarray
+    draw: Callable
 
     @abc.abstractmethod
     def quantile(self, q) -> np.ndarray:
-        """Quantiles: of the shape of `mean` for a number ``q``, with a last axis for a list."""
+        """Quantiles, shaped like ``mean`` for a number ``q``, with another axis for a list."""
 
     @abc.abstractmethod
     def cdf(self, y) -> np.ndarray:
-        """Probability that a target is at most ``y``, one number or an array like `mean`."""
+        """Probability that a target is at most ``y``: one number, or an array shaped like ``mean``."""
 
     @abc.abstractmethod
     def log_density(self, y) -> np.ndarray:
         """Log density (or probability) of targets ``y``, in their shape."""
 
     @abc.abstractmethod
-    def sample(self, n_samples: int = 1, random_state=0) -> np.ndarray:
-        """Joint draws of the targets of all rows: the shape of `mean`, with a last axis."""
-
-    @abc.abstractmethod
     def take(self, rows) -> "Prediction":
-        """The prediction of some of the rows."""
+        """The predictions at some of the rows."""
+
+    def sample(self, n_samples: int = 1, random_state=0) -> np.ndarray:
+        """Joint draws of the targets of all rows: (n, n_samples) or (n, P, n_samples)."""
+        checks.count("n_samples", n_samples)
+        return np.moveaxis(self.draw(jax.random.key(seed_of(random_state)), n_samples), 0, -1)
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of central intervals that hold a target with probability ``level``."""
@@ -67,21 +73,18 @@ class Prediction(abc.ABC):
 
 
 class GaussianPrediction(Prediction):
-    """Normal distributions, in the targets' own units.
-
-    ``draw(key, n_samples)`` gives joint draws (n_samples, n) or (n_samples, n, P).
-    """
+    """Normal distributions, in the targets' own units."""
 
     def __init__(self, mean: np.ndarray, sd: np.ndarray, draw: Callable):
-        self.mean, self.sd, self._draw = mean, sd, draw
+        self.mean, self.sd, self.draw = mean, sd, draw
 
     def take(self, rows) -> "GaussianPrediction":
-        return GaussianPrediction(self.mean[rows], self.sd[rows], lambda *how: self._draw(*how)[:, rows])
+        return GaussianPrediction(self.mean[rows], self.sd[rows], lambda *how: self.draw(*how)[:, rows])
 
     def quantile(self, q) -> np.ndarray:
-        levels, one = _levels(q)
-        answer = self.mean[..., None] + self.sd[..., None] * ndtri(levels)
-        return answer[..., 0] if one else answer
+        levels = _levels(q)
+        quantiles = self.mean[..., None] + self.sd[..., None] * ndtri(levels)
+        return quantiles.reshape(self.mean.shape + levels.shape)
 
     def cdf(self, y) -> np.ndarray:
         return ndtr((_targets_like(y, self.mean.shape) - self.mean) / self.sd)
@@ -90,56 +93,32 @@ class GaussianPrediction(Prediction):
         z = (_targets_like(y, self.mean.shape) - self.mean) / self.sd
         return -0.5 * (np.log(2 * np.pi) + z * z) - np.log(self.sd)
 
-    def sample(self, n_samples: int = 1, random_state=0) -> np.ndarray:
-        checks.count("n_samples", n_samples)
-        return np.moveaxis(self._draw(jax.random.key(seed_of(random_state)), n_samples), 0, -1)
-
 
 class CountPrediction(Prediction):
-    """Counts whose log rate is Gaussian at each row, with mean and variance (n, 1).
+    """Counts whose log rate f is Gaussian at each row, with mean and variance (n, 1)."""
 
-    ``draw(key, n_samples)`` gives joint draws (n_samples, n).
-    """
-
-    def __init__(self, likelihood: Likelihood, mean: np.ndarray, var: np.ndarray, draw: Callable):
-        self._likelihood: Any = likelihood
-        self._f, self._draw = (mean, var), draw
+    def __init__(self, likelihood: Any, f_mean: np.ndarray, f_var: np.ndarray, draw: Callable):
+        self._likelihood, self._f, self.draw = likelihood, (f_mean, f_var), draw
+        mean, var = on_padded_rows(lambda *f: _call(likelihood, "predict", *f), f_mean, f_var)
+        self.mean, self.sd = mean[:, 0], np.sqrt(var[:, 0])
 
     def take(self, rows) -> "CountPrediction":
         mean, var = self._f
-        return CountPrediction(self._likelihood, mean[rows], var[rows], lambda *how: self._draw(*how)[:, rows])
-
-    @cached_property
-    def _moments(self) -> tuple[np.ndarray, np.ndarray]:
-        mean, var = on_padded_rows(lambda *f: _call(self._likelihood, "predict", *f), *self._f)
-        return mean[:, 0], np.sqrt(var[:, 0])
-
-    @property
-    def mean(self) -> np.ndarray:  # type: ignore[override]
-        return self._moments[0]
-
-    @property
-    def sd(self) -> np.ndarray:  # type: ignore[override]
-        return self._moments[1]
+        return CountPrediction(self._likelihood, mean[rows], var[rows], lambda *how: self.draw(*how)[:, rows])
 
     def quantile(self, q) -> np.ndarray:
-        """The smallest counts that reach their level."""
-        levels, one = _levels(q)
-        columns = [self._likelihood.predictive_quantile(*self._f, level) for level in levels]
-        return columns[0][:, 0] if one else np.concatenate(columns, axis=1)
+        """The smallest counts that reach each level."""
+        levels = _levels(q)
+        columns = [self._likelihood.predictive_quantile(*self._f, level) for level in levels.reshape(-1).tolist()]
+        return np.concatenate(columns, axis=1).reshape(self.mean.shape + levels.shape)
 
     def cdf(self, y) -> np.ndarray:
-        y = _targets_like(y, (len(self._f[0]),))
-        return self._likelihood.predictive_cdf(*self._f, y[:, None])[:, 0]
+        return self._likelihood.predictive_cdf(*self._f, _targets_like(y, self.mean.shape)[:, None])[:, 0]
 
     def log_density(self, y) -> np.ndarray:
-        y = _targets_like(y, (len(self._f[0]),))[:, None]
+        y = _targets_like(y, self.mean.shape)[:, None]
         self._likelihood.check_targets(y)
         return on_padded_rows(lambda *f: _call(self._likelihood, "predictive_log_density", *f), *self._f, y)[:, 0]
-
-    def sample(self, n_samples: int = 1, random_state=0) -> np.ndarray:
-        checks.count("n_samples", n_samples)
-        return self._draw(jax.random.key(seed_of(random_state)), n_samples).T
 
 
 class ClassPrediction:
@@ -170,24 +149,19 @@ class ClassPrediction:
             raise ValueError(
                 f"y must have shape ({len(self.log_probability)},), a label for each row of X; got {labels.shape}"
             )
-        places = {label: i for i, label in enumerate(self.classes.tolist())}
-        chosen = [places.get(label, -1) for label in labels.tolist()]
+        positions = {label: i for i, label in enumerate(self.classes.tolist())}
+        chosen = [positions.get(label, -1) for label in labels.tolist()]
         if -1 in chosen:
             row = chosen.index(-1)
             raise ValueError(f"y has {labels[row]} in row {row}, which is not one of classes_: {self.classes.tolist()}")
         return self.log_probability[np.arange(len(labels)), chosen]
 
     def sample(self, n_samples: int = 1, random_state=0) -> np.ndarray:
-        """Draws of labels (n, n_samples), each row by itself."""
+        """Draws of labels (n, n_samples), independent for each row."""
         checks.count("n_samples", n_samples)
         rng = np.random.default_rng(seed_of(random_state))
         noise = rng.gumbel(size=(len(self.log_probability), n_samples, len(self.classes)))
         return self.classes[np.argmax(self.log_probability[:, None] + noise, axis=2)]
-
-    @classmethod
-    def of(cls, classes: np.ndarray, likelihood: Likelihood, mean: np.ndarray, var: np.ndarray) -> "ClassPrediction":
-        """From means and variances (n, L) of the latent functions."""
-        return cls(classes, on_padded_rows(lambda *f: _log_probabilities(likelihood, *f), mean, var))
 
 
 @eqx.filter_jit
@@ -196,30 +170,33 @@ def _call(likelihood: Likelihood, method: str, *arrays):
 
 
 @eqx.filter_jit
-def _log_probabilities(likelihood: Likelihood, mean, var):
-    """Log probabilities (n, C) under Gaussian functions; a row's depend on that row alone."""
+def class_log_probabilities(likelihood: Likelihood, mean, var):
+    """Log probabilities (n, C) of classes, given means and variances (n, L) of the latent functions.
+
+    Those of a row depend on that row alone.
+    """
     if isinstance(likelihood, Bernoulli):
         return jnp.concatenate([likelihood.predictive_log_density(mean, var, c + 0 * mean) for c in (0.0, 1.0)], axis=1)
     keys = jax.random.split(jax.random.key(0), _REPEATS)
 
-    def of_row(row):
+    def log_probabilities(row):
         m, v = row
         draws = jax.lax.map(lambda key: likelihood.predict(m[None], v[None], key)[0][0], keys)
         return jnp.log(jnp.mean(draws, axis=0))
 
-    return jax.lax.map(of_row, (mean, var), batch_size=_PART)
+    return jax.lax.map(log_probabilities, (mean, var), batch_size=_PART)
 
 
-def _levels(q) -> tuple[list[float], bool]:
-    """Levels of quantiles as a list, and whether one number was given."""
-    values = np.asarray(checks.floats("q", q), float)
-    if values.ndim > 1 or not values.size or not np.all((values > 0) & (values < 1)):
+def _levels(q) -> np.ndarray:
+    """Levels of quantiles: one number, or a list of them."""
+    levels = np.asarray(checks.floats("q", q), float)
+    if levels.ndim > 1 or not levels.size or not np.all((levels > 0) & (levels < 1)):
         raise ValueError(f"q must be a number between 0 and 1, or a list of them; got {q!r}")
-    return values.reshape(-1).tolist(), values.ndim == 0
+    return levels
 
 
 def _targets_like(y, shape: tuple[int, ...]) -> np.ndarray:
-    """Targets at the rows of X: of the predictions' shape, or one number for all."""
+    """Targets in the shape of the predictions; ``y`` may be one number for all."""
     values = np.asarray(checks.floats("y", y), float)
     if values.shape not in ((), shape):
         raise ValueError(f"y must have shape {shape}, like the predictions at X; got {values.shape}")

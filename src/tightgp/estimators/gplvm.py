@@ -18,6 +18,7 @@ from tightgp.data.scaling import mean_and_scale
 from tightgp.estimators import latent_training
 from tightgp.estimators.cells import columns_of, is_frame, read
 from tightgp.estimators.distributions import on_padded_rows
+from tightgp.estimators.recipes import final_bound, has_converged
 from tightgp.estimators.row_lookup import find_rows, row_digests
 from tightgp.estimators.settings import Settings
 from tightgp.kernels import Kernel
@@ -109,7 +110,7 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self.embedding_.shape[1]
 
     def check_parameters(self) -> Settings:
-        """Refuse parameters that `fit` would refuse, without data."""
+        """Check the parameters as `fit` does, without data."""
         if distributed.is_multiprocess():
             raise ValueError("several processes fit SparseGPRegressor together, not BayesianGPLVM")
         for name in ("n_components", "n_inducing", "n_init"):
@@ -120,7 +121,7 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         parameters = {**self.get_params(deep=False), "learning_rate": rate, "max_inducing": 1, "tolerance": 1.0}
         settings = Settings.of(SimpleNamespace(**parameters), latent_training.METHODS)
         structure = structures.named(self.bound)
-        if structure.partition.size > 1 or not structure.is_bound:
+        if not structure.partition.trivial or not structure.is_bound:
             raise ValueError(f"bound must be 'diagonal', 'spherical' or 'standard', got {self.bound!r}")
         self._check_starts(self.method)
         latent_training.check_kernel(self.kernel, self.n_components)
@@ -149,14 +150,15 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.feature_mean_, self.feature_scale_ = mean_and_scale(table, common=not self.standardise)
         data = Dataset.latent(self._standardised(table), self.n_components, missing=missing > 0)
         start = time.perf_counter()
-        training = latent_training.Training(plan, settings, self.kernel, self.bound, self.learning_rate)
-        result = training.run(data, size, self.n_init)
+        recipe = latent_training.LatentRecipe(plan, settings, self.kernel, self.bound, self.learning_rate)
+        result = recipe.train(data, size, self.n_init)
         model = result.model if isinstance(self.kernel, Kernel) else latent_training.order_by_relevance(result.model)
         posterior = model.posterior(data)
         self.model_, self.posterior_ = model, posterior.without_rows()
         self.trace_ = result.trace
-        self.objective_ = latent_training.bound_on_all_rows(result, data, plan)
-        self.converged_ = latent_training.has_converged(result, len(table), plan)
+        # 1024 rows at a time, because averages over latent inputs need much memory.
+        self.objective_ = final_bound(result, plan, len(table), lambda rows: result.model.elbo(data, rows=rows), 1024)
+        self.converged_ = has_converged(result, plan, len(table))
         self.stop_reason_, self.message_ = result.reason.value, result.message
         self.seconds_ = time.perf_counter() - start
         self.n_iter_ = max(1, result.steps)

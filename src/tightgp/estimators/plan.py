@@ -1,4 +1,4 @@
-"""Which way to train, and how long: by what an evaluation on all rows would cost."""
+"""How to train and for how long, decided by what one evaluation on all rows costs."""
 
 import math
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from tightgp import distributed
 from tightgp.estimators.settings import Settings
 
-#: Rows × inducing points² up to which the collapsed bound is evaluated on all rows: about a second on two cores.
+#: Most rows × inducing points² for the collapsed bound on all rows: about a second an evaluation on two cores.
 MOST_WORK = 7e9
-#: Rows up to which natural gradients see all of them at each step.
+#: Most rows for natural gradients on all of them; more are trained by minibatches.
 MOST_ROWS = 4000
-#: Iterations of L-BFGS at most, steps on all rows, and steps on minibatches, where ``max_iter`` is None.
+#: If ``max_iter`` is None: most iterations of L-BFGS, steps on all rows, and steps on minibatches.
 LBFGS_STEPS = 400
 FULL_STEPS = 500
 BATCH_STEPS = 3000
@@ -18,7 +18,14 @@ BATCH_STEPS = 3000
 
 @dataclass(frozen=True)
 class Plan:
-    """``method``; ``amount`` of iterations, steps or passes; batches in a pass; and the reason, in one sentence."""
+    """How a model is trained.
+
+    Attributes:
+        method: "collapsed", "full" or "minibatch".
+        amount: number of iterations, steps or passes through the data.
+        batches: minibatches in a pass; 1 on all rows.
+        reason: the choice and why, in one sentence.
+    """
 
     method: str
     amount: int
@@ -32,51 +39,41 @@ class Plan:
 
 
 def for_regression(settings: Settings, rows: int) -> Plan:
-    """The collapsed bound where it is affordable, and where several processes share its cost; else minibatches."""
-    size = settings.n_inducing or max(1, settings.max_inducing // 2)
-    size = min(size, rows)
-    work = rows * size**2
-    small = work <= MOST_WORK
-    half = "" if settings.n_inducing else " (half of max_inducing)"
-    judged = f"{rows} rows × {size}² inducing points{half} = {work / 1e9:.2g} billion"
-    why = f"{judged} is {'at most' if small else 'more than'} {MOST_WORK / 1e9:g} billion"
+    """The collapsed bound if it is affordable or several processes share it, else minibatches."""
+    size = min(settings.n_inducing or max(1, settings.max_inducing // 2), rows)
+    small = rows * size**2 <= MOST_WORK
+    why = f"a pass over {rows} rows with {size} inducing points is {'quick' if small else 'slow'}"
+    method = "collapsed" if small else "minibatch"
     if distributed.is_multiprocess():
-        why = "several processes share the rows"
-    elif settings.method == "minibatch" or (settings.method == "auto" and not small):
-        return minibatch(settings, rows, why)
-    return collapsed(settings, LBFGS_STEPS, why)
+        method, why = "collapsed", "several processes share the rows"
+    return choose(settings, method, LBFGS_STEPS, rows, why)
 
 
 def for_likelihood(settings: Settings, rows: int) -> Plan:
-    """Natural gradients on all rows where these are few, else on minibatches."""
+    """Natural gradients on all rows if they are few, else on minibatches."""
     few = rows <= MOST_ROWS
     why = f"{rows} rows are {'at most' if few else 'more than'} {MOST_ROWS}"
-    if settings.method == "minibatch" or (settings.method == "auto" and not few):
-        return minibatch(settings, rows, why)
-    return full(settings, FULL_STEPS, why)
+    return choose(settings, "full" if few else "minibatch", FULL_STEPS, rows, why)
 
 
-def collapsed(settings: Settings, iterations: int, why: str) -> Plan:
-    """L-BFGS on all rows, with this many iterations unless ``max_iter`` is given."""
-    amount = settings.max_iter or iterations
-    reason = f"Collapsed bound by at most {amount} iterations of L-BFGS: {_why(settings, why)}."
-    return Plan("collapsed", amount, 1, reason)
+def choose(settings: Settings, best: str, steps: int, rows: int, why: str) -> Plan:
+    """The plan for the user's method, or for the ``best`` method and ``why`` if the user's is "auto".
 
-
-def full(settings: Settings, steps: int, why: str) -> Plan:
-    """Natural gradients on all rows, with this many steps unless ``max_iter`` is given."""
-    amount = settings.max_iter or steps
-    return Plan("full", amount, 1, f"Natural gradients and Adam, {amount} steps on all rows: {_why(settings, why)}.")
-
-
-def minibatch(settings: Settings, rows: int, why: str) -> Plan:
-    """Natural gradients on minibatches, with about `BATCH_STEPS` steps unless ``max_iter`` is given."""
-    batches = math.ceil(rows / settings.batch_size)
-    amount = settings.max_iter or math.ceil(BATCH_STEPS / batches)
-    how = f"{amount} pass{'es' if amount > 1 else ''} through minibatches of at most {settings.batch_size} rows"
-    said = f"Natural gradients and Adam, {how} ({amount * batches} steps): {_why(settings, why)}."
-    return Plan("minibatch", amount, batches, said)
-
-
-def _why(settings: Settings, why: str) -> str:
-    return why if settings.method == "auto" else f"asked for by method={settings.method!r}"
+    ``steps`` is the number of iterations or steps on all rows if ``max_iter`` is None.
+    """
+    method = settings.method
+    if method == "auto":
+        method = best
+    else:
+        why = f"asked for by method={method!r}"
+    if method == "minibatch":
+        batches = math.ceil(rows / settings.batch_size)
+        amount = settings.max_iter or math.ceil(BATCH_STEPS / batches)
+        passes = f"{amount} pass{'es' if amount > 1 else ''} through minibatches of at most {settings.batch_size} rows"
+        how = f"Natural gradients and Adam, {passes} ({amount * batches} steps)"
+    else:
+        batches, amount = 1, settings.max_iter or steps
+        how = f"Natural gradients and Adam, {amount} steps on all rows"
+        if method == "collapsed":
+            how = f"Collapsed bound by at most {amount} iterations of L-BFGS"
+    return Plan(method, amount, batches, f"{how}: {why}.")

@@ -1,6 +1,6 @@
-"""One estimator fitted by several processes, each with its own rows (see `tightgp.distributed`): what they agree on.
+"""What processes that fit one estimator agree on, each with its own rows (see `tightgp.distributed`).
 
-Each function is called by every process, and is next to nothing where there is only one.
+Every process must call each function. With a single process they do next to nothing.
 """
 
 import json
@@ -12,16 +12,16 @@ from tightgp import distributed
 from tightgp.estimators.cells import KIND_NAMES, Cells, read
 
 
-def of_the_first(rows: np.ndarray) -> np.ndarray:
-    """The first process's rows of floats: machines that are not alike may round otherwise."""
+def from_leader(array: np.ndarray) -> np.ndarray:
+    """The first process's array of floats; processes on different machines may round, and choose rows, differently."""
     if not distributed.is_multiprocess():
-        return rows
-    data = distributed.broadcast_bytes(np.ascontiguousarray(rows, np.float64).tobytes())
-    return np.frombuffer(data).reshape(-1, rows.shape[1]).astype(rows.dtype)
+        return array
+    data = distributed.broadcast_bytes(np.ascontiguousarray(array, np.float64).tobytes())
+    return np.frombuffer(data).reshape(-1, *array.shape[1:]).astype(array.dtype)
 
 
 def check_alike(names: list[str], rows: int) -> None:
-    """Refuse tables of other columns, or of no row, in some process."""
+    """Check that all processes have the same columns and at least one row."""
     distributed.check_same("the columns of X", json.dumps(names).encode())
     if 0 in (counts := distributed.row_counts(rows)):
         raise ValueError(f"process {counts.index(0)} has no rows; every process needs at least one")

@@ -1,6 +1,6 @@
-"""The two ways to a trained model: the collapsed bound by L-BFGS, and an explicit q(u) by natural gradients."""
+"""The two ways to train: the collapsed bound by L-BFGS, and an explicit q(u) by natural gradients."""
 
-import abc
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from tightgp import distributed
 from tightgp.bounds.evidence import EvidenceBracket
-from tightgp.bounds.structures import Structure
+from tightgp.bounds.structures import Rowwise, Structure
 from tightgp.data.dataset import Dataset
 from tightgp.estimators.plan import Plan
 from tightgp.estimators.settings import Settings
@@ -23,88 +23,44 @@ from tightgp.parameters import log_prior, named_parameters
 from tightgp.posterior.posterior import Posterior
 from tightgp.training import FitResult, fit
 
-#: Noise variance at the start of a user's own kernel, in units of the targets' variance.
+#: The first noise variance beside a user's own kernel, in units of the targets' variance.
 NOISE = 0.1
-#: L-BFGS stops where a step's relative gain falls under this; natural gradients have come to rest under the second.
-TOLERANCE, REST = 1e-6, 1e-5
-#: Minibatches have come to rest where their last tenth gained less than this, in nats a row.
+#: Tolerances of L-BFGS and of natural gradients: the relative gain of a step under which they have converged.
+TOLERANCE, NATURAL_TOLERANCE = 1e-6, 1e-5
+#: Minibatches have converged if their last tenth gained less than this, in nats a row.
 _LAST_GAIN = 1e-3
-#: Rows of which a bound is summed up at a time.
-_PART = 8192
-
-
-class Recipe(abc.ABC):
-    """How models are begun, enlarged, trained and looked at."""
-
-    plan: Plan
-
-    @abc.abstractmethod
-    def start(self, Z: np.ndarray) -> Any:
-        """A model to train, with these inducing inputs."""
-
-    @abc.abstractmethod
-    def extended(self, model, Z: np.ndarray) -> Any:
-        """A trained model with further inducing inputs, to be trained on."""
-
-    @abc.abstractmethod
-    def train(self, model, data: Dataset, settings: Settings) -> FitResult:
-        """Train it."""
-
-    @abc.abstractmethod
-    def evidence(self, result: FitResult, data: Dataset) -> tuple[float, EvidenceBracket | None]:
-        """What the trained model's bound is on all rows, in total nats, and the bracket where there is one."""
-
-    def steps(self, result: FitResult) -> int:
-        """How many steps were taken."""
-        return len(result.trace["objective"])
-
-    def settled(self, result: FitResult, data: Dataset) -> bool:
-        """Whether training came to rest."""
-        return bool(result.converged)
-
-    @abc.abstractmethod
-    def posterior(self, model, data: Dataset) -> tuple[Posterior, np.ndarray | None]:
-        """The posterior, with training rows where they are kept, and the scales v: of each row, or latent function."""
 
 
 @dataclass(frozen=True)
-class Collapsed(Recipe):
-    """Gaussian noise and the collapsed bound: every evaluation sees all rows."""
+class Collapsed:
+    """Gaussian noise and the collapsed bound: every evaluation uses all rows."""
 
     kernel: Kernel
     bound: str | Structure
     plan: Plan
     noise: float = NOISE
-    keep: bool = False
+    keep_rows: bool = False
     precision: str = "full"
 
-    def start(self, Z):
+    def start(self, Z: np.ndarray) -> SGPR:
+        """A model to train, with these inducing inputs."""
         return SGPR(self.kernel, Z, self.noise, self.bound, precision=self.precision)
 
-    def extended(self, model, Z):
+    def extended(self, model: SGPR, Z: np.ndarray) -> SGPR:
+        """A trained model with more inducing inputs, to be trained further."""
         noise = named_parameters(model)["noise_variance"]
-        Z = jnp.concatenate([model.Z, jnp.asarray(Z, model.Z.dtype)])
-        return SGPR(model.kernel, Z, noise, self.bound, precision=self.precision)
+        return SGPR(model.kernel, _with_points(model.Z, Z), noise, self.bound, precision=self.precision)
 
-    def train(self, model, data, settings):
+    def train(self, model: SGPR, data: Dataset, settings: Settings) -> FitResult:
+        """Train by L-BFGS, in two rounds if the blocks of neighbours change with the lengthscales."""
         alone = not distributed.is_multiprocess()
         rounds = 2 if alone and self.plan.amount > 1 and _learns_neighbours(model, data) else 1
-        return fit(
-            model,
-            data,
-            "lbfgs",
-            steps=self.plan.amount // rounds,
-            refresh=rounds - 1,
-            tolerance=TOLERANCE,
-            seed=settings.seed,
-            progress=settings.verbose > 0,
-            **settings.file(len(model.Z)),
-        )
+        options = settings.fit_options(len(model.Z))
+        steps = self.plan.amount // rounds
+        return fit(model, data, "lbfgs", steps=steps, refresh=rounds - 1, tolerance=TOLERANCE, **options)
 
-    def steps(self, result):
-        return max(1, result.steps)  # the trace begins before the first one, in each round
-
-    def evidence(self, result, data):
+    def evidence(self, result: FitResult, data: Dataset) -> tuple[float, EvidenceBracket | None]:
+        """The bound on all rows, in total nats, and the evidence bracket."""
         model = result.model
         if not model.bound.is_bound or model.precision != "full":
             bracket = model.evidence_bracket(data)
@@ -112,55 +68,71 @@ class Collapsed(Recipe):
         bound = _without_prior(result)
         return bound, EvidenceBracket(bound, float(model.upper_bound(data)), distributed.total_count(data.num_data))
 
-    def posterior(self, model, data):
+    def posterior(self, model: SGPR, data: Dataset) -> tuple[Posterior, np.ndarray | None]:
+        """The posterior, with training rows if they are kept, and v of each row."""
         posterior = model.posterior(data)
-        if distributed.is_multiprocess():
-            return posterior, _scales_together(posterior, model.bound, data)
-        scales = None
-        if model.bound.partition.size > 1 and model.bound.is_bound:
-            scales = _single_scales(posterior, data)  # in a block of neighbours v is near one however large d is
-        elif model.bound.is_bound:
-            scales = np.asarray(posterior.scales)
-        return posterior if self.keep else posterior.without_rows(), scales
+        scales = row_scales(posterior, model.bound, data)
+        return posterior if self.keep_rows else posterior.without_rows(), scales
 
 
-def _single_scales(posterior: Posterior, data: Dataset) -> np.ndarray:
-    """v of each row by itself, ``1/(1 + d/σ²)``."""
-    return 1 / (1 + _left(posterior, data))
+@dataclass(frozen=True)
+class Variational:
+    """An explicit q(u) for any likelihood, trained by natural gradients and Adam on all rows or minibatches."""
+
+    kernel: Kernel
+    likelihood: Likelihood
+    bound: str | Structure | None
+    plan: Plan
+    mean: Mean
+    num_outputs: int = 1
+    keep_rows: bool = False
+
+    def __post_init__(self):
+        choose_bound(self.bound, self.likelihood)
+
+    def start(self, Z: np.ndarray) -> SVGP:
+        """A model to train, with these inducing inputs."""
+        return self._model(self.kernel, self.likelihood, self.mean, Z)
+
+    def extended(self, model: Any, Z: np.ndarray) -> SVGP:
+        """A trained model with more inducing inputs, to be trained further. Its q(f) stays the same."""
+        # Given the old points, whitened variables of the new ones are N(0, vI) under q.
+        new: Any = self._model(model.kernel, model.likelihood, model.mean, _with_points(model.Z, Z))
+        m = len(model.q.mean)
+        prior = new.q.root if model.v is None else new.q.root * jnp.sqrt(model.v)[:, None, None]
+        mean, root = new.q.mean.at[:m].set(model.q.mean), prior.at[:, :m, :m].set(model.q.root)
+        new = eqx.tree_at(lambda s: (s.q._mean.raw, s.q._root.raw), new, (mean, root))
+        return new if model._v is None else eqx.tree_at(lambda s: s._v, new, model._v)
+
+    def train(self, model: SVGP, data: Dataset, settings: Settings) -> FitResult:
+        """Train by natural gradients and Adam."""
+        options = settings.fit_options(len(model.Z))
+        return fit_natural(model, data, self.plan, settings.batch_size, settings.learning_rate, **options)
+
+    def evidence(self, result: FitResult, data: Dataset) -> tuple[float, EvidenceBracket | None]:
+        """The bound on all rows, in total nats; there is no bracket."""
+        rows = data.num_data
+        return final_bound(result, self.plan, rows, lambda part: result.model.elbo(data.take(part), rows)), None
+
+    def posterior(self, model: SVGP, data: Dataset) -> tuple[Posterior, np.ndarray | None]:
+        """The posterior, with training rows if they are kept, and v of each latent function, or else of each row."""
+        posterior = model.posterior(data if self.keep_rows else None)
+        scales = row_scales(posterior, model.bound, data) if model.v is None else np.asarray(model.v)
+        return posterior, scales
+
+    def _model(self, kernel, likelihood, mean, Z) -> SVGP:
+        num_latents = self.num_outputs if likelihood.num_latents is None else None
+        return SVGP(kernel, likelihood, Z, self.bound, mean=mean, num_latents=num_latents)
 
 
-def _left(posterior: Posterior, data: Dataset) -> np.ndarray:
-    """What the inducing points leave of each row's prior variance, in units of the noise."""
-    return np.asarray(posterior.residual_variance(data.X)) / np.asarray(posterior.noise_variance)
-
-
-def _scales_together(posterior: Posterior, bound: Structure, data: Dataset) -> np.ndarray | None:
-    """v of each row of all processes by itself, from what each knows of its own."""
-    if not bound.is_bound:
-        return None
-    left = distributed.gather(_left(posterior, data))
-    if bound.partition.size > 1:
-        return 1 / (1 + left)
-    return np.asarray(bound.optimal_V(jnp.asarray(left), jnp.mean(left)))[:, 0, 0]
-
-
-def _learns_neighbours(model: SGPR, data: Dataset) -> bool:
-    """Whether half-way more is known of who is whose neighbour than at the start: of the ratios of lengthscales."""
-    lengthscales = [p for name, p in named_parameters(model.kernel).items() if "lengthscale" in name]
-    several = any(p.raw.size > 1 and not p.frozen for p in lengthscales)
-    return model.groups_neighbours and several and data.num_data > model.bound.partition.size
-
-
-def _without_prior(result: FitResult) -> float:
-    """The bound that training reached on all rows: its objective holds the parameters' priors too."""
-    return result.objective - float(log_prior(result.model))
+Recipe = Collapsed | Variational
 
 
 @dataclass(frozen=True)
 class Decay:
-    """A learning rate that stays for the first half of ``steps`` and then falls along a cosine to a hundredth.
+    """A learning rate that is constant for the first half of ``steps``, then falls along a cosine to a hundredth.
 
-    Two of the same numbers are equal: `fit` compiles a program for each that differs.
+    Equal rates are equal objects, so that `fit` compiles one program for them.
     """
 
     rate: float
@@ -172,73 +144,66 @@ class Decay:
         return self.rate * (0.505 + 0.495 * jnp.cos(jnp.pi * late))
 
 
-@dataclass(frozen=True)
-class Variational(Recipe):
-    """An explicit q(u) for any likelihood: natural gradients for it, Adam for the rest; on all rows or batches."""
+def fit_natural(model, data: Dataset, plan: Plan, batch_size: int, rate: float, **options) -> FitResult:
+    """Train by natural gradients for q(u) and Adam for the rest, on all rows or minibatches."""
+    amount: dict[str, Any] = {"steps": plan.amount}
+    if plan.method == "minibatch":
+        amount = {"epochs": plan.amount, "batch_size": batch_size}
+    decay = Decay(rate, plan.steps)
+    return fit(model, data, "natural", learning_rate=decay, tolerance=NATURAL_TOLERANCE, **amount, **options)
 
-    kernel: Kernel
-    likelihood: Likelihood
-    bound: str | Structure | None
-    plan: Plan
-    mean: Mean
-    num_outputs: int = 1
-    keep: bool = False
 
-    def __post_init__(self):
-        choose_bound(self.bound, self.likelihood)
+def final_bound(
+    result: FitResult, plan: Plan, num_data: int, bound_of: Callable[[slice], Any], at_a_time: int = 8192
+) -> float:
+    """The trained model's bound on all rows, in total nats, without the parameters' priors.
 
-    def start(self, Z):
-        return self._model(self.kernel, self.likelihood, self.mean, Z)
+    ``bound_of(rows)`` is an unbiased estimate of the bound from some rows. After minibatches, whose objectives are
+    estimates too, the bound is the mean of such estimates over all rows, computed from ``at_a_time`` rows each.
+    """
+    if plan.method != "minibatch":
+        return _without_prior(result)
+    total = 0.0
+    for start in range(0, num_data, at_a_time):
+        stop = min(start + at_a_time, num_data)
+        total += float(bound_of(slice(start, stop))) * (stop - start) / num_data
+    return total
 
-    def extended(self, model, Z):
-        # Given the points before, whitened variables of further ones are N(0, vI) under q: so q(f) stays what it was.
-        Z = jnp.concatenate([model.Z, jnp.asarray(Z, model.Z.dtype)])
-        new: Any = self._model(model.kernel, model.likelihood, model.mean, Z)
-        m = len(model.q.mean)
-        fresh = new.q.root if model.v is None else new.q.root * jnp.sqrt(model.v)[:, None, None]
-        mean, root = new.q.mean.at[:m].set(model.q.mean), fresh.at[:, :m, :m].set(model.q.root)
-        new = eqx.tree_at(lambda s: (s.q._mean.raw, s.q._root.raw), new, (mean, root))
-        return new if model._v is None else eqx.tree_at(lambda s: s._v, new, model._v)
 
-    def train(self, model, data, settings):
-        amount: dict[str, Any] = {"steps": self.plan.amount}
-        if self.plan.method == "minibatch":
-            amount = {"epochs": self.plan.amount, "batch_size": settings.batch_size}
-        return fit(
-            model,
-            data,
-            "natural",
-            learning_rate=Decay(settings.learning_rate, self.plan.steps),
-            tolerance=REST,
-            seed=settings.seed,
-            progress=settings.verbose > 0,
-            **amount,
-            **settings.file(len(model.Z)),
-        )
+def _without_prior(result: FitResult) -> float:
+    return result.objective - float(log_prior(result.model))
 
-    def evidence(self, result, data):
-        if self.plan.method == "full":
-            return _without_prior(result), None
-        total = 0.0
-        for start in range(0, data.num_data, _PART):
-            part = data.take(slice(start, start + _PART))
-            # Each part's bound stands for all rows, so that their mean over rows is the bound on all of them.
-            total += float(result.model.elbo(part, num_data=data.num_data)) * part.num_data / data.num_data
-        return total, None
 
-    def settled(self, result, data):
-        objective = result.trace["objective"]
-        if self.plan.method == "full" or len(objective) < self.plan.amount:
-            return bool(result.converged)
-        last = objective[-max(len(objective) // 10, 2) :]
-        return len(last) > 1 and bool(abs(last[-1] - last[0]) < _LAST_GAIN * data.num_data)
+def has_converged(result: FitResult, plan: Plan, num_data: int) -> bool:
+    """Whether training converged: with minibatches, whether their last tenth gained little."""
+    objective = result.trace["objective"]
+    if plan.method != "minibatch" or len(objective) < plan.amount:
+        return result.converged
+    last = objective[-max(len(objective) // 10, 2) :]
+    return len(last) > 1 and bool(abs(last[-1] - last[0]) < _LAST_GAIN * num_data)
 
-    def posterior(self, model, data):
-        posterior = model.posterior(data if self.keep else None)
-        if model.v is not None:
-            return posterior, np.asarray(model.v)
-        return posterior, _single_scales(posterior, data)
 
-    def _model(self, kernel, likelihood, mean, Z) -> SVGP:
-        own = likelihood.num_latents is not None
-        return SVGP(kernel, likelihood, Z, self.bound, mean=mean, num_latents=None if own else self.num_outputs)
+def row_scales(posterior: Posterior, bound: Structure, data: Dataset) -> np.ndarray | None:
+    """v of each row of all processes (maths 1.4); None if ``bound`` has none.
+
+    Rows that share a block get the v that each would have by itself, because in a block of neighbours v is near one
+    however much variance the inducing points leave.
+    """
+    if not bound.is_bound:
+        return None
+    left = np.asarray(posterior.residual_variance(data.X)) / np.asarray(posterior.noise_variance)
+    left = distributed.gather(left)
+    if not isinstance(bound, Rowwise):
+        return 1 / (1 + left)
+    return np.asarray(bound.scales(jnp.asarray(left), jnp.mean(left)))
+
+
+def _with_points(old, new: np.ndarray):
+    return jnp.concatenate([old, jnp.asarray(new, old.dtype)])
+
+
+def _learns_neighbours(model: SGPR, data: Dataset) -> bool:
+    """Whether training can change which rows are neighbours: it learns the ratios of lengthscales."""
+    lengthscales = [p for name, p in named_parameters(model.kernel).items() if "lengthscale" in name]
+    several = any(p.raw.size > 1 and not p.frozen for p in lengthscales)
+    return model.groups_neighbours and several and data.num_data > model.bound.partition.size

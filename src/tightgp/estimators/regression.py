@@ -2,12 +2,14 @@
 
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from tightgp import checks, distributed
 from tightgp.data import Dataset
+from tightgp.data.scaling import mean_and_scale
 from tightgp.estimators import plan as plans
 from tightgp.estimators.base import NumberPredictions, SparseGP
 from tightgp.estimators.distributions import GaussianPrediction, on_padded_rows
@@ -83,7 +85,8 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         settings = self.check_parameters()
         encoding, features, y = self._learn_inputs(X, y, multi_output=True, y_numeric=True)
         y = np.asarray(y, np.float64)
-        mean, scale = _mean_and_sd(y)
+        distributed.check_same("the number of columns of y", str(y.shape[1:]).encode())
+        mean, scale = mean_and_scale(distributed.gather(y))
         data = Dataset(features, (y - mean) / scale)
         kernel, noise = begin(self.kernel, encoding.feature_names, features, data.targets, settings.seed)
         num_data = distributed.total_count(data.num_data)
@@ -103,8 +106,8 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
             self.training_ += f" Predictions also use the {min(self.neighbours, num_data)} nearest training rows."
         elif self.neighbours:
             self.training_ += " Predictions use the inducing points alone: several processes keep no training rows."
-        self.target_mean_, self.target_scale_ = _plain(mean), _plain(scale)
-        self.noise_variance_ = _plain(np.asarray(self.posterior_.noise_variance) * scale**2)
+        noise = np.asarray(self.posterior_.noise_variance) * scale**2
+        self.target_mean_, self.target_scale_, self.noise_variance_ = map(_plain, (mean, scale, noise))
         return self
 
     def predict_distribution(self, X, include_noise=True) -> GaussianPrediction:
@@ -160,14 +163,6 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         return self.posterior_.feasible_neighbours(jointly, self.neighbours) or None
 
 
-def _mean_and_sd(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of all targets; 1 where they differ by rounding alone."""
-    if distributed.is_multiprocess():
-        distributed.check_same("the number of columns of y", str(y.shape[1:]).encode())
-        y = distributed.gather(y)
-    sd = y.std(axis=0)
-    return y.mean(axis=0), np.where(sd > 16 * np.finfo(np.float64).eps * np.abs(y).max(axis=0), sd, 1.0)
-
-
-def _plain(value: np.ndarray):
-    return value if np.ndim(value) else float(value)
+def _plain(values: np.ndarray) -> Any:
+    """An array of several outputs as it is, that of one as a number."""
+    return values if np.ndim(values) else float(values)

@@ -1,4 +1,4 @@
-"""What a user may set: every parameter of an estimator, checked before anything is computed."""
+"""The parameters of an estimator, checked before anything is computed."""
 
 import os
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ KERNELS = {
 
 @dataclass(frozen=True)
 class Settings:
-    """The shared parameters of an estimator, as training takes them; ``n_inducing`` None stands for "auto"."""
+    """The checked parameters that all estimators share; ``n_inducing`` is None for "auto"."""
 
     n_inducing: int | None
     method: str
@@ -71,11 +71,12 @@ class Settings:
             verbose=checks.seed("verbose", int(e.verbose) if isinstance(e.verbose, bool) else e.verbose),
         )
 
-    def file(self, size: int) -> dict[str, Any]:
-        """Where `fit` keeps its unfinished work with ``size`` inducing points, as its arguments."""
-        if self.checkpoint is None:
-            return {}
-        return {"checkpoint": self.checkpoint / f"fit-{size}.safetensors", "resume": self.resume}
+    def fit_options(self, size: int, name: str = "fit") -> dict[str, Any]:
+        """Arguments of `tightgp.fit` for a model with ``size`` inducing points; ``name`` begins its checkpoint's."""
+        options: dict[str, Any] = {"seed": self.seed, "progress": self.verbose > 0}
+        if self.checkpoint is not None:
+            options |= {"checkpoint": self.checkpoint / f"{name}-{size}.safetensors", "resume": self.resume}
+        return options
 
 
 def _positive(name: str, value) -> float:
@@ -93,7 +94,7 @@ def _folder(path) -> Path | None:
 
 
 def seed_of(random_state) -> int:
-    """A whole number drawn by what scikit-learn takes as a random state."""
+    """Draw a whole number from a scikit-learn random state: a seed, None or a RandomState."""
     try:
         return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     except ValueError as error:
@@ -101,10 +102,10 @@ def seed_of(random_state) -> int:
 
 
 def start_kernel(kernel, feature_names: tuple[str, ...]) -> Kernel:
-    """The kernel to start from: the user's own, or one with a lengthscale for each feature."""
+    """The kernel to start from: the user's own, or a new one with a lengthscale for each feature."""
     count = len(feature_names)
     if not isinstance(kernel, Kernel):
-        # Distances between standardised rows grow with √D; so does this, that they begin neither near nor far.
+        # Distances between standardised rows grow with √D, so the first lengthscale does too.
         return KERNELS[kernel or "matern32"](lengthscale=np.full(count, max(1.0, 0.5 * np.sqrt(count))))
     try:
         jax.eval_shape(kernel, jnp.zeros((1, count)))

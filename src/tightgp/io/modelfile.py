@@ -132,8 +132,7 @@ def _open(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
     """The header and all tensors."""
     from safetensors import SafetensorError, safe_open
 
-    with path.open("rb"):  # raises Python's own error where the file is missing or unreadable
-        pass
+    path.open("rb").close()  # raises Python's own error if the file is missing or unreadable
     try:
         with safe_open(path, framework="numpy") as file:
             return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

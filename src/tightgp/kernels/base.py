@@ -64,6 +64,11 @@ class Kernel(eqx.Module):
         """The lengthscale of each of ``num_inputs`` inputs; infinite for an input without one."""
         return jnp.full(num_inputs, jnp.inf)
 
+    def over_all_inputs(self, values: Float[Array, "..."], num_inputs: int, fill: float) -> Float[Array, " d"]:
+        """``values`` of the active inputs as an array over all ``num_inputs`` inputs, with ``fill`` for the others."""
+        active = slice(None) if self.active_dims is None else jnp.asarray(self.active_dims)
+        return jnp.full(num_inputs, fill, values.dtype).at[active].set(values)
+
     def _active(self, X):
         X = jnp.asarray(X)
         if X.ndim != 2:
@@ -91,8 +96,8 @@ class Kernel(eqx.Module):
         return parameters.table(self, type(self).__name__)
 
 
-class _UniformVariance(Kernel):
-    """Kernels whose only parameter is a variance ``k(x, x) = σ²``."""
+class _OnlyVariance(Kernel):
+    """Kernels whose only parameter is the variance ``k(x, x) = σ²``."""
 
     _variance: Parameter
     variance = reader("_variance", "Prior variance σ².")
@@ -109,12 +114,12 @@ class _UniformVariance(Kernel):
         return True
 
 
-class Constant(_UniformVariance, init=False):
+class Constant(_OnlyVariance, init=False):
     """``k(x, x') = σ²``: a constant function of unknown value.
 
     Args:
         variance: the prior variance σ² of the value.
-        active_dims: accepted as by every kernel; this one does not depend on the inputs.
+        active_dims: has no effect here; every kernel accepts it.
 
     >>> tgp.kernels.Constant(0.5)(X[:2])
     Array([[0.5, 0.5],
@@ -125,14 +130,14 @@ class Constant(_UniformVariance, init=False):
         return jnp.broadcast_to(self.variance, (X.shape[0], (X if X2 is None else X2).shape[0]))
 
 
-class White(_UniformVariance, init=False):
+class White(_OnlyVariance, init=False):
     """``k(x_i, x_j) = σ² δ_ij``: white noise, independent in every row.
 
-    Rows of two different sets ``kernel(X, X2)`` count as different rows even where their numbers are equal.
+    ``kernel(X, X2)`` is zero even for rows of X2 that equal rows of X: they are other rows.
 
     Args:
         variance: the variance σ² of the noise.
-        active_dims: accepted as by every kernel; this one does not depend on the inputs.
+        active_dims: has no effect here; every kernel accepts it.
 
     >>> tgp.kernels.White(0.5)(X[:2])
     Array([[0.5, 0. ],
@@ -146,7 +151,7 @@ class White(_UniformVariance, init=False):
 
 
 class _Combination(Kernel):
-    """Kernels combined entry by entry with an operator."""
+    """Kernels whose matrices are combined entry by entry."""
 
     parts: tuple[Kernel, ...]
     join: eqx.AbstractClassVar[Callable]

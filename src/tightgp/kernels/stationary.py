@@ -14,9 +14,9 @@ from tightgp.parameters import FLOOR, Parameter, positive, reader
 def squared_distance(A: Float[Array, "n a"], B: Float[Array, "k a"] | None = None) -> Float[Array, "n k"]:
     """``‖a_i − b_j‖²`` as one matrix product; exactly zero on the diagonal where ``B`` is None.
 
-    Both sets are first centred on the mean of ``B``, so that inputs far from the origin lose no digits. A value below
-    the rounding error of this computation becomes zero, so that equal rows have distance zero: a kernel with a kink at
-    zero would otherwise be wrong by √ε. Inputs with one column need no product; their differences are taken directly.
+    Both sets are first centred on the mean of ``B``, so that inputs far from the origin lose no digits. Values below
+    the rounding error become zero, so that equal rows have distance zero: a kernel with a kink at zero would otherwise
+    be wrong by √ε. One column needs no matrix product; its differences are taken directly.
     """
     same, B = B is None, A if B is None else B
     eps = jnp.finfo(A.dtype).eps
@@ -33,7 +33,7 @@ def squared_distance(A: Float[Array, "n a"], B: Float[Array, "k a"] | None = Non
 
 
 def _zero_below(r2, rounding):
-    """``r2`` with zero in place of values up to ``rounding``; an infinite or NaN ``rounding`` leaves it as it is."""
+    """``r2`` with values up to ``rounding`` set to zero; an infinite or NaN ``rounding`` changes nothing."""
     return jnp.where((r2 <= rounding) & (rounding < jnp.inf), 0.0, r2)
 
 
@@ -85,12 +85,7 @@ class Stationary(Kernel):
         return True
 
     def length_scales(self, num_inputs):
-        return self._for_all_inputs(self.lengthscale, num_inputs)
-
-    def _for_all_inputs(self, lengthscale, num_inputs):
-        """Lengthscales of the active inputs as an array for all inputs, infinite for the inactive ones."""
-        active = slice(None) if self.active_dims is None else jnp.asarray(self.active_dims)
-        return jnp.full(num_inputs, jnp.inf, lengthscale.dtype).at[active].set(lengthscale)
+        return self.over_all_inputs(self.lengthscale, num_inputs, jnp.inf)
 
 
 class SquaredExponential(Stationary, init=False):
@@ -226,4 +221,4 @@ class Periodic(Stationary):
 
     def length_scales(self, num_inputs):
         # At short distances the kernel is a squared exponential with lengthscale ℓp/(2π).
-        return self._for_all_inputs(self.lengthscale * self.period / (2 * jnp.pi), num_inputs)
+        return self.over_all_inputs(self.lengthscale * self.period / (2 * jnp.pi), num_inputs, jnp.inf)

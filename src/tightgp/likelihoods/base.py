@@ -206,6 +206,16 @@ class Likelihood(eqx.Module):
         return parameters.table(self, type(self).__name__)
 
 
+class ClosedForm(Likelihood):
+    """Likelihoods with closed forms of `predict` and `predictive_log_density`, which give the rest at variance zero."""
+
+    def log_density(self, F, y):
+        return self.predictive_log_density(F, jnp.zeros_like(F), y)
+
+    def moments(self, F):
+        return self.predict(F, jnp.zeros_like(F))
+
+
 class LogLink(Likelihood):
     """Likelihoods with mean ``μ = exp(f)`` and a variance that is linear in μ and μ².
 
@@ -217,8 +227,7 @@ class LogLink(Likelihood):
         """Variance of y, from μ and μ² or from their expectations."""
 
     def moments(self, F):
-        mean = jnp.exp(F)
-        return mean, self._variance(mean, mean**2)
+        return self.predict(F, jnp.zeros_like(F))
 
     def predict(self, mean, var, key=None):
         average = jnp.exp(mean + 0.5 * var)

@@ -8,12 +8,12 @@ from jaxtyping import Array, Float
 from scipy.special import ndtri
 
 from tightgp import checks
-from tightgp.likelihoods.base import Likelihood, whole_numbers
+from tightgp.likelihoods.base import ClosedForm, whole_numbers
 from tightgp.likelihoods.special import log_ndtr_difference
 from tightgp.parameters import FLOOR, Parameter, positive, reader, real
 
 
-class Ordinal(Likelihood):
+class Ordinal(ClosedForm):
     """``P(y=k | f) = Φ((b_k − f)/s) − Φ((b_{k−1} − f)/s)`` for levels k = 0 to K−1 with edges b.
 
     The level is the number of edges below ``f + s·ε``. The K−1 edges are trained; the scale s is fixed, since the
@@ -68,32 +68,20 @@ class Ordinal(Likelihood):
         last = self.num_levels - 1
         return whole_numbers(f"whole numbers from 0 to {last}, the levels,", last)
 
-    def _log_probability(self, F, y, scale):
-        level, last = y.astype(int), self.num_levels - 1
-        below = (self.edges[jnp.maximum(level - 1, 0)] - F) / scale
+    def predictive_log_density(self, mean, var, y, key=None):
+        scale, level, last = jnp.sqrt(self.scale**2 + var), y.astype(int), self.num_levels - 1
+        below = (self.edges[jnp.maximum(level - 1, 0)] - mean) / scale
         outer = log_ndtr(jnp.where(level == 0, below, -below))  # edge 0 is above level 0 and below level 1
         inner = log_ndtr_difference(below, self.gaps[jnp.clip(level - 1, 0, last - 2)] / scale)
         return jnp.where((level == 0) | (level == last), outer, inner)
 
-    def _moments(self, F, scale):
-        z = (F[..., None] - self.edges) / scale[..., None]
+    def predict(self, mean, var, key=None):
+        z = (mean[..., None] - self.edges) / jnp.sqrt(self.scale**2 + var)[..., None]
         above, below = ndtr(z), ndtr(-z)
         # y is the sum of the indicators "above edge i", with covariances P(above the higher) P(below the lower).
         variance = jnp.sum(above * (2 * jnp.cumsum(below, axis=-1) - below), axis=-1)
         return jnp.sum(above, axis=-1), variance
 
-    def log_density(self, F, y):
-        return self._log_probability(F, y, self.scale)
-
-    def moments(self, F):
-        return self._moments(F, self.scale)
-
     def sample(self, key, F):
         noisy = F + self.scale * jax.random.normal(key, F.shape, F.dtype)
         return jnp.sum(noisy[..., None] > self.edges, axis=-1).astype(F.dtype)
-
-    def predict(self, mean, var, key=None):
-        return self._moments(mean, jnp.sqrt(self.scale**2 + var))
-
-    def predictive_log_density(self, mean, var, y, key=None):
-        return self._log_probability(mean, y, jnp.sqrt(self.scale**2 + var))

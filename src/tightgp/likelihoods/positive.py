@@ -7,12 +7,12 @@ import numpy as np
 from jax.scipy.special import xlogy
 from jaxtyping import Array, Float
 
-from tightgp.likelihoods.base import POSITIVE, Likelihood, LogLink, Support, positive_per_output
+from tightgp.likelihoods.base import POSITIVE, ClosedForm, LogLink, Support, positive_per_output
 from tightgp.likelihoods.special import log_gamma_peak, log_normal, safe_exp
 from tightgp.parameters import Parameter, reader
 
 
-class LogNormal(Likelihood):
+class LogNormal(ClosedForm):
     """``log y = f + ε`` with ``ε ~ N(0, σ²)``, so ``E[y | f] = exp(f + σ²/2)``. All expectations have closed forms.
 
     Args:
@@ -35,25 +35,16 @@ class LogNormal(Likelihood):
     def __init__(self, noise_variance=0.1):
         self._noise_variance = positive_per_output(noise_variance, "noise_variance", squared=True)
 
-    def log_density(self, F, y):
-        return log_normal(jnp.log(y), F, self.variance) - jnp.log(y)
-
-    def moments(self, F):
-        return self._moments(F, self.variance)
-
     def sample(self, key, F):
         return jnp.exp(F + jnp.sqrt(self.variance) * jax.random.normal(key, F.shape, F.dtype))
 
     def predict(self, mean, var, key=None):
-        return self._moments(mean, var + self.variance)
+        variance = var + self.variance
+        average = jnp.exp(mean + 0.5 * variance)
+        return average, average**2 * jnp.expm1(variance)
 
     def predictive_log_density(self, mean, var, y, key=None):
         return log_normal(jnp.log(y), mean, var + self.variance) - jnp.log(y)
-
-    def _moments(self, mean, variance):
-        """Mean and variance of ``exp(x)`` for ``x ~ N(mean, variance)``."""
-        average = jnp.exp(mean + 0.5 * variance)
-        return average, average**2 * jnp.expm1(variance)
 
 
 class _Amount(LogLink):

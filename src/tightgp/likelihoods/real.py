@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tightgp.likelihoods.base import FINITE, Likelihood, positive_per_output
+from tightgp.likelihoods.base import FINITE, ClosedForm, Likelihood, positive_per_output
 from tightgp.likelihoods.quadrature import gauss_hermite
 from tightgp.likelihoods.special import log_beta, log_gamma_peak, log_normal, safe_exp
 from tightgp.parameters import FLOOR, Parameter, positive, reader
@@ -18,7 +18,7 @@ _NUM_RATES = 100
 _LOG_RATES, _STEP = np.linspace(-40.0, 3.7, _NUM_RATES, retstep=True)
 
 
-class Gaussian(Likelihood):
+class Gaussian(ClosedForm):
     """``y = f + ε`` with ``ε ~ N(0, σ²)``.
 
     Args:
@@ -55,12 +55,6 @@ class Gaussian(Likelihood):
     def with_known(self, known) -> "Gaussian":
         return eqx.tree_at(lambda g: g.known, self, known[:, None], is_leaf=lambda x: x is None)
 
-    def log_density(self, F, y):
-        return log_normal(y, F, self.variance)
-
-    def moments(self, F):
-        return F, jnp.broadcast_to(self.variance, F.shape).astype(F.dtype)
-
     def sample(self, key, F):
         return F + jnp.sqrt(self.variance) * jax.random.normal(key, F.shape, F.dtype)
 
@@ -85,21 +79,20 @@ class HeteroscedasticGaussian(Likelihood):
     num_latents = 2
 
     def log_density(self, F, y):
-        f, g = F[..., :1], F[..., 1:]
-        return -0.5 * (math.log(2 * math.pi) + g + (y - f) ** 2 * safe_exp(-g))
+        return self.expected_log_density(F, jnp.zeros_like(F), y)
 
     def moments(self, F):
-        return F[..., :1], jnp.exp(F[..., 1:])
+        return self.predict(F, jnp.zeros_like(F))
 
     def sample(self, key, F):
         return F[..., :1] + jnp.exp(0.5 * F[..., 1:]) * jax.random.normal(key, F[..., :1].shape, F.dtype)
 
     def expected_log_density(self, mean, var, y, key=None):
-        f, g, vf, vg = mean[:, :1], mean[:, 1:], var[:, :1], var[:, 1:]
+        f, g, vf, vg = mean[..., :1], mean[..., 1:], var[..., :1], var[..., 1:]
         return -0.5 * (math.log(2 * math.pi) + g + ((y - f) ** 2 + vf) * safe_exp(0.5 * vg - g))
 
     def predict(self, mean, var, key=None):
-        return mean[:, :1], var[:, :1] + jnp.exp(mean[:, 1:] + 0.5 * var[:, 1:])
+        return mean[..., :1], var[..., :1] + jnp.exp(mean[..., 1:] + 0.5 * var[..., 1:])
 
     def predictive_log_density(self, mean, var, y, key=None):
         g, log_weights = gauss_hermite(mean[:, 1:], var[:, 1:])

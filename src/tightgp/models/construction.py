@@ -1,4 +1,4 @@
-"""How a variational model reads its arguments: one or many kernels and inducing sets, bounds, latents."""
+"""How variational models read their arguments: kernels, inducing inputs, bounds and numbers of latent functions."""
 
 import sys
 from typing import Any
@@ -6,35 +6,30 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from tightgp import checks, parameters
 from tightgp.bounds import structures
+from tightgp.bounds.latents import Latents
 from tightgp.bounds.structures import Blocks, Structure
 from tightgp.data import Dataset
+from tightgp.kernels import Kernel
 from tightgp.likelihoods.base import Likelihood
 from tightgp.models.base import check_noise_is_known
+from tightgp.numerics.linalg import NumericalError
 from tightgp.parameters import Parameter
 
-#: The size of a block that takes in whatever minibatch comes.
+#: The block size that puts a whole minibatch into one block.
 WHOLE_BATCH = sys.maxsize
 
 
 def as_tuple(value: Any, length: int = 1) -> tuple:
-    """``value`` where it is a tuple, else a tuple that repeats it."""
+    """``value`` if it is a tuple, else a tuple that repeats it ``length`` times."""
     return value if isinstance(value, tuple) else (value,) * length
 
 
-def is_many(Z) -> bool:
-    """Whether ``Z`` is a list of sets of inducing inputs rather than one set."""
-    return isinstance(Z, list | tuple) and all(np.ndim(_raw(z)) == 2 for z in Z)
-
-
-def _raw(value) -> Any:
-    return value.raw if isinstance(value, Parameter) else value
-
-
 def choose_bound(bound: str | Structure | None, likelihood: Likelihood) -> Structure:
-    """The structure of V, refused where it gives no bound with this likelihood."""
+    """The structure of V that ``bound`` names; ValueError if it gives no bound with this likelihood."""
     if bound is None:
         bound = "diagonal" if likelihood.quadratic else "spherical"
     structure = structures.named(bound)
@@ -49,48 +44,60 @@ def choose_bound(bound: str | Structure | None, likelihood: Likelihood) -> Struc
     return Blocks(WHOLE_BATCH, "rows") if bound == "block" else structure
 
 
-def inducing_sets(name: str, Z) -> tuple[Parameter, ...]:
-    """One set of inducing inputs, or the sets of a list."""
+def inducing_inputs(name: str, Z) -> Parameter | tuple[Parameter, ...]:
+    """One set of inducing inputs (M, D) as a parameter, or a tuple of them if ``Z`` is a list of sets."""
     if isinstance(Z, list | tuple) and not len(Z):
         raise ValueError(f"{name} is empty; give inducing inputs (M, D), or a list of them")
-    sets = tuple(parameters.real(z, name=name) for z in (Z if is_many(Z) else (Z,)))
+    many = isinstance(Z, list | tuple) and all(isinstance(z, Parameter) or np.ndim(z) == 2 for z in Z)
+    sets = tuple(parameters.real(z, name=name) for z in (Z if many else (Z,)))
     for one in sets:
         checks.matrix(name, one.value)
         checks.matrix(name, one.value, sets[0].raw.shape[1])
         checks.same_dtype(name, one.raw, f"the first of {name}", sets[0].raw)
-    return sets
+    return sets if many else sets[0]
 
 
-def count_latents(num_kernels, num_sets, likelihood: Likelihood, num_latents: int | None, mixing) -> int:
-    """How many latent functions there are; whoever says so must agree."""
-    claims: dict[str, int] = {}
-    if num_latents is not None:
-        claims["num_latents"] = checks.count("num_latents", num_latents)
-    if num_kernels is not None:
-        claims["the list of kernels"] = num_kernels
-    if num_sets is not None:
-        claims["the list of inducing inputs"] = num_sets
-    if mixing is not None:
-        shape = np.shape(_raw(mixing))
-        if len(shape) != 2:
-            raise ValueError(f"mixing must have shape (P, L), outputs by latent functions, got {shape}")
-        if likelihood.num_latents is not None:
-            raise ValueError(
-                f"mixing goes with likelihoods that treat each output by itself, not with {type(likelihood).__name__}"
-            )
-        claims["mixing"] = shape[1]
-    if likelihood.num_latents is not None:
-        claims[type(likelihood).__name__] = likelihood.num_latents
-    if not claims:
-        return 1
-    if len(set(claims.values())) > 1:
-        said = ", ".join(f"{who} says {count}" for who, count in claims.items())
+def draw_rows(key: jax.Array, num_rows: int, count: int) -> Array:
+    """Numbers of ``count`` random rows out of ``num_rows``, without repetition if there are enough rows."""
+    return jax.random.choice(key, num_rows, (count,), replace=num_rows < count)
+
+
+def count_latents(
+    kernel: Kernel | tuple[Kernel, ...],
+    Z: Parameter | tuple[Parameter, ...],
+    likelihood: Likelihood,
+    num_latents: int | None,
+    mixing: Parameter | None,
+) -> int:
+    """The number of latent functions; ValueError if the arguments that imply one disagree."""
+    if mixing is not None and mixing.raw.ndim != 2:
+        raise ValueError(f"mixing must have shape (P, L), outputs by latent functions, got {mixing.raw.shape}")
+    name = type(likelihood).__name__
+    if mixing is not None and likelihood.num_latents is not None:
+        raise ValueError(f"mixing goes with likelihoods that treat each output by itself, not with {name}")
+    claims = {
+        "num_latents": None if num_latents is None else checks.count("num_latents", num_latents),
+        "the list of kernels": len(kernel) if isinstance(kernel, tuple) else None,
+        "the list of inducing inputs": len(Z) if isinstance(Z, tuple) else None,
+        "mixing": None if mixing is None else mixing.raw.shape[1],
+        name: likelihood.num_latents,
+    }
+    counts = {who: count for who, count in claims.items() if count is not None}
+    if len(set(counts.values())) > 1:
+        said = ", ".join(f"{who} says {count}" for who, count in counts.items())
         raise ValueError(f"the number of latent functions is not clear: {said}")
-    return next(iter(claims.values()))
+    return next(iter(counts.values()), 1)
 
 
-def check_data(data: Dataset, Z, likelihood: Likelihood, outputs: int) -> None:
-    """Refuse data that do not fit inducing inputs ``Z``, the likelihood, or the number of outputs."""
+def trained_scales(bound: Structure, count: int, dtype) -> Parameter | None:
+    """v of each latent function, 1 to start with (the prior's own variance); None if ``bound`` does not train it."""
+    return parameters.positive(jnp.ones(count, dtype), name="v") if bound.pooled else None
+
+
+def check_data(data: Dataset, Z: Float[Array, "m d"], likelihood: Likelihood, outputs: int) -> None:
+    """Refuse data that do not fit the inducing inputs, the likelihood, or the number of outputs."""
+    if not isinstance(data, Dataset):
+        raise ValueError(f"data must be a tightgp.Dataset(X, y), got {type(data).__name__}")
     if data.num_inputs != Z.shape[1]:
         raise ValueError(f"X has {data.num_inputs} column(s) but Z has {Z.shape[1]}; they must agree")
     checks.same_dtype("X", data.X, "Z", Z)
@@ -106,8 +113,8 @@ def check_data(data: Dataset, Z, likelihood: Likelihood, outputs: int) -> None:
     likelihood.check_targets(data.targets if isinstance(data.y, jax.core.Tracer) else np.asarray(data.targets))
 
 
-def trained_scales(bound: Structure, count: int, dtype) -> Parameter | None:
-    """v of each latent function, started at the prior's own spread, where the bound trains it."""
-    if not bound.pooled:
-        return None
-    return parameters.positive(jnp.ones(count, dtype), name="v")
+def check_factors(latents: tuple[Latents, ...], message: str) -> None:
+    """NumericalError if a factor of ``Kuu`` is not finite. Inside a trace nothing is known yet."""
+    finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(group.whitener.inverse)) for group in latents]))
+    if not isinstance(finite, jax.core.Tracer) and not bool(finite):
+        raise NumericalError(message)

@@ -16,44 +16,41 @@ from tightgp.data.placement import OnDevice, PlacedRows
 from tightgp.data.rows import Rows
 from tightgp.kernels import Kernel, SquaredExponential
 from tightgp.likelihoods.base import Likelihood
-from tightgp.models.base import (
-    BatchModel,
-    as_estimate,
-    check_finite,
-    check_mean,
-    explain_rows,
-    with_fields,
-)
-from tightgp.models.construction import as_tuple, check_data
+from tightgp.models import diagnosis
+from tightgp.models.base import BatchModel, as_estimate, check_finite, explain_rows, with_fields
+from tightgp.models.construction import as_tuple, check_factors
 from tightgp.models.hidden import HiddenLayer, linear
 from tightgp.models.svgp import SVGP
-from tightgp.numerics import linalg
 from tightgp.numerics.components import principal
 from tightgp.posterior.deep import DeepPosterior, paths
 
-#: Without widths a start has as many hidden functions as inputs, up to this many.
-_WIDEST = 30
-#: Fewer draws for each row than this must not stay the same in training.
-_FIXED_DRAWS = 10
+#: By default a hidden layer has as many functions as there are inputs, up to this many.
+_MAX_WIDTH = 30
+#: With fewer draws for each row, training needs new draws in each step.
+_MIN_FIXED_DRAWS = 10
 
 
 class DeepGP(BatchModel):
-    """GPs of GPs: hidden layers, and an `SVGP` whose inputs are the last one's values (Salimbeni & Deisenroth 2017).
+    """A deep GP: hidden layers, and an `SVGP` on the values of the last one (Salimbeni & Deisenroth 2017).
 
-    ``output`` says the likelihood, and its bound: "diagonal" for Gaussian noise has the tight term of each row, at
-    the hidden values it is drawn at (maths 7.6b); other likelihoods train v. Blocks are refused. Hidden layers train a
-    v for each function. `start` makes one from data alone.
+    ``output`` has the likelihood and its bound: "diagonal", for Gaussian noise, has a tight term for each row at its
+    drawn hidden values (maths 7.6b); for other likelihoods v is trained. Bounds of blocks are refused. Each hidden
+    function has a trained v. `start` makes a deep GP from data alone.
 
-    Paths are drawn anew in each step on minibatches. Without ``batch_size`` the draws stay the same, and the model
-    would learn few of them by heart: `fit` then asks for ``batch_size``, be it the number of rows, or for more draws.
+    With ``batch_size``, `fit` draws new paths in each step. Without it the draws stay the same, and a model would
+    overfit to few of them: `fit` then asks for ``batch_size``, which may be the number of rows, or for more draws.
 
     Args:
         hidden: a `HiddenLayer`, or a list of them, each with as many inputs as the one before has functions.
         output: an `SVGP` whose ``Z`` has as many columns as the last hidden layer has functions.
         num_samples: paths drawn for each row in training. One is unbiased; more are less noisy.
 
-    >>> model = DeepGP(HiddenLayer(SquaredExponential(), Z, 1), SVGP(SquaredExponential(), likelihoods.Gaussian(), Z))
-    >>> result = fit(model, data, batch_size=256, epochs=200)
+    >>> kernel = tgp.kernels.SquaredExponential()
+    >>> layer = tgp.models.HiddenLayer(kernel, X[:10], num_functions=2)
+    >>> model = tgp.DeepGP(layer, tgp.SVGP(kernel, tgp.likelihoods.Gaussian(), X[:10]))
+    >>> result = tgp.fit(model, tgp.Dataset(X, y), "adam", batch_size=20, epochs=2, progress=False)
+    >>> result.model.posterior().predict_f(X[:5])[0].shape
+    (5,)
     """
 
     hidden: tuple[HiddenLayer, ...]
@@ -61,34 +58,34 @@ class DeepGP(BatchModel):
     num_samples: int = eqx.field(static=True)
 
     def __init__(self, hidden: HiddenLayer | list[HiddenLayer] | tuple[HiddenLayer, ...], output: SVGP, num_samples=1):
-        layers = tuple(hidden) if isinstance(hidden, list | tuple) else (hidden,)
+        layers = tuple(hidden) if isinstance(hidden, list) else as_tuple(hidden)
         if not layers or not all(isinstance(layer, HiddenLayer) for layer in layers):
-            raise ValueError(
-                f"hidden must be a HiddenLayer or a list of them, got {', '.join(_kinds(layers)) or 'an empty list'}"
-            )
+            kinds = ", ".join(type(layer).__name__ for layer in layers) or "an empty list"
+            raise ValueError(f"hidden must be a HiddenLayer or a list of them, got {kinds}")
         if not isinstance(output, SVGP):
             raise ValueError(f"output must be a tightgp.SVGP, got {type(output).__name__}")
-        if output.bound.partition.size > 1:
+        if not output.bound.partition.trivial:
             raise ValueError(
                 f"bound={output.bound.name!r} of output groups rows by their inputs, which are drawn anew in each step;"
                 " use 'diagonal' or 'spherical'"
             )
-        checks.count("num_samples", num_samples)
+        names = [*(f"hidden[{i}]" for i in range(len(layers))), "output"]
+        sets = [*(layer.Z for layer in layers), as_tuple(output.Z)[0]]
         for i, layer in enumerate(layers):
-            follows = f"hidden[{i + 1}]" if i + 1 < len(layers) else "output"
-            Z = layers[i + 1]._Z.raw if i + 1 < len(layers) else as_tuple(output._Z)[0].raw
+            name, Z = names[i + 1], sets[i + 1]
             if Z.shape[1] != layer.num_functions:
                 raise ValueError(
-                    f"hidden[{i}] has {layer.num_functions} function(s), but Z of {follows}, which takes them as its "
+                    f"hidden[{i}] has {layer.num_functions} function(s), but Z of {name}, which takes them as its "
                     f"inputs, has {Z.shape[1]} column(s); they must agree"
                 )
-            checks.same_dtype(f"Z of {follows}", Z, "hidden[0]", layers[0]._Z.raw)
-        self.hidden, self.output, self.num_samples = layers, output, int(num_samples)
+            checks.same_dtype(f"Z of {name}", Z, "hidden[0]", sets[0])
+        self.hidden, self.output = layers, output
+        self.num_samples = checks.count("num_samples", num_samples)
 
     @property
     def draws_anew(self) -> bool:
-        """Whether training needs fresh draws in each step: so few that stay the same would be learnt by heart."""
-        return self.num_samples < _FIXED_DRAWS
+        """Whether training needs new draws in each step: a model overfits to few draws that stay the same."""
+        return self.num_samples < _MIN_FIXED_DRAWS
 
     @classmethod
     def start(
@@ -106,17 +103,31 @@ class DeepGP(BatchModel):
         num_samples: int = 1,
         seed: int = 0,
     ) -> "DeepGP":
-        """A deep GP to train, from standardised inputs ``X``.
+        """Make a deep GP to train, from standardised inputs ``X``.
 
-        ``hidden`` are the widths of the hidden layers; None is one as wide as ``X``, up to 30. Each begins as its mean
-        function: the identity, or the main directions of its inputs where it is narrower, or zeros beside them where
-        it is wider. ``kernel`` is a class such as `tightgp.kernels.Matern52`, made for each layer with a lengthscale
-        for each input. Inducing inputs are k-means centres, taken through the mean functions. ``bound``, ``mean`` and
-        ``num_latents`` are the last layer's.
+        Each hidden layer begins as its mean function: the identity; the main directions of its inputs if it is
+        narrower; the identity and zeros if it is wider. Inducing inputs are k-means centres, mapped by the means.
+
+        Args:
+            X: inputs (N, D).
+            likelihood: one of ``tightgp.likelihoods``.
+            hidden: widths of the hidden layers; None is one layer as wide as ``X``, up to 30.
+            num_inducing: inducing inputs of each layer.
+            kernel: a class such as `tightgp.kernels.Matern52`, made for each layer with a lengthscale for each input.
+            bound: the bound of the last layer.
+            hidden_bound: "spherical" or "standard", the bound of the hidden layers.
+            mean: the mean function of the last layer.
+            num_latents: number of latent functions of the last layer.
+            num_samples: paths drawn for each row in training.
+            seed: for k-means.
+
+        >>> model = tgp.DeepGP.start(X, tgp.likelihoods.Gaussian(), hidden=(2, 1), num_inducing=10)
+        >>> [layer.num_functions for layer in model.hidden]
+        [2, 1]
         """
         X = np.asarray(checks.matrix("X", X))
-        widths = (min(X.shape[1], _WIDEST),) if hidden is None else hidden
-        widths = tuple(widths) if isinstance(widths, list | tuple) else (widths,)
+        hidden = min(X.shape[1], _MAX_WIDTH) if hidden is None else hidden
+        widths = tuple(hidden) if isinstance(hidden, list) else as_tuple(hidden)
         if not widths:
             raise ValueError("hidden is empty; give the width of at least one hidden layer, or use tightgp.SVGP")
         if not callable(kernel) or isinstance(kernel, Kernel):
@@ -125,19 +136,22 @@ class DeepGP(BatchModel):
         for width in widths:
             slopes = _directions(X, checks.count("hidden", width))
             values = X @ slopes
-            spread = float(np.mean(np.var(values, axis=0))) or 1.0
-            layers.append(HiddenLayer(_ard(kernel, X, spread), Z, width, linear(slopes), bound=hidden_bound))
+            variance = float(np.mean(np.var(values, axis=0))) or 1.0
+            layers.append(HiddenLayer(_ard(kernel, X, variance), Z, width, linear(slopes), bound=hidden_bound))
             X, Z = values, Z @ slopes
-        options: dict[str, Any] = {"mean": mean, "num_latents": num_latents}
-        return cls(layers, SVGP(_ard(kernel, X, 1.0), likelihood, Z, bound, **options), num_samples)
+        output = SVGP(_ard(kernel, X, 1.0), likelihood, Z, bound, mean=mean, num_latents=num_latents)
+        return cls(layers, output, num_samples)
 
     def elbo(
         self, data: Dataset, num_data: int | None = None, key=None, num_samples: int | None = None
     ) -> Float[Array, ""]:
         """An unbiased estimate of the bound on the log evidence, in total nats (maths 7.6d).
 
-        ``num_samples`` paths are drawn for each row (None takes the model's own number) by ``key``; without it the
-        draws are always the same. With ``num_data``, ``data`` is a minibatch of so many rows.
+        Args:
+            data: all rows, or a minibatch if ``num_data`` is given.
+            num_data: number of rows of the whole data set.
+            key: random key for the paths; None always draws the same.
+            num_samples: paths drawn for each row; None takes the model's own number.
         """
         if num_data is not None:
             checks.count("num_data", num_data)
@@ -148,15 +162,14 @@ class DeepGP(BatchModel):
         return check_finite(as_estimate(value, followed["divergence"], data.num_data, num_data), model, rows)
 
     def posterior(self, *, scaled: bool = False) -> DeepPosterior:
-        """What q implies at new inputs, its factors computed once.
+        """The posterior that q implies; its factors are computed once.
 
-        ``scaled`` multiplies the conditionals' variances by the trained v also there (maths 8.3), in every layer that
-        has one.
+        ``scaled`` multiplies the conditionals' variances by the trained v at new inputs too (maths 8.3), in every
+        layer that has one.
         """
         hidden = _hidden(self, scaled)[0]
-        whole = jnp.all(jnp.stack([jnp.all(jnp.isfinite(layer.latents[0].whitener.inverse)) for layer in hidden]))
-        if not isinstance(whole, jax.core.Tracer) and not bool(whole):
-            raise linalg.NumericalError("Kuu of a layer could not be factorised; elbo(data) says more about why")
+        latents = tuple(layer.latents[0] for layer in hidden)
+        check_factors(latents, "Kuu of a layer could not be factorised; elbo(data) says more about why")
         return DeepPosterior(hidden, self.output.posterior(scaled=scaled and self.output.v is not None))
 
     def for_targets(self, vector: bool) -> "DeepGP":
@@ -165,15 +178,9 @@ class DeepGP(BatchModel):
 
     def check_rows(self, data: Dataset) -> Rows:
         """Refuse data that this model cannot be trained on; its rows, still where they are."""
-        if not isinstance(data, Dataset):
-            raise ValueError(f"data must be a tightgp.Dataset(X, y), got {type(data).__name__}")
+        self.output.check_targets(data, self.hidden[0].Z)
         if data.input_variance is not None:
             raise ValueError("input_variance does not go with a DeepGP; leave it out, or use tightgp.SVGP")
-        out = self.output
-        functions = out.num_latents if out.mixing is None else len(out.mixing)
-        values = jnp.zeros((1, self.hidden[-1].num_functions), self._dtype)
-        check_mean(out.mean, values, functions, shared=out.likelihood.num_latents is None)
-        check_data(data, self.hidden[0]._Z.raw, out.likelihood, out.num_outputs)
         return data.rows()
 
     def value_on(self, rows: PlacedRows, key: jax.Array | None = None) -> tuple[Float[Array, ""], dict[str, Any]]:
@@ -196,7 +203,7 @@ class DeepGP(BatchModel):
     def explain(self, rows: PlacedRows) -> str:
         layers = [(f"hidden[{i}]", layer.kernel, layer.Z) for i, layer in enumerate(self.hidden)]
         layers += [("output", *pair) for pair in self.output.groups()]
-        broken = [one for one in layers if not _factorises(*one[1:])]
+        broken = [layer for layer in layers if not diagnosis.can_factorise(*layer[1:])]
         name, kernel, Z = (broken or layers)[0]
         return f"in {name}: {explain_rows(self, rows, kernel, Z, 'Kuu', missing=True)}"
 
@@ -205,17 +212,9 @@ class DeepGP(BatchModel):
         """Whether predictions are (n,) rather than (n, 1)."""
         return self.output.vector
 
-    @property
-    def _dtype(self):
-        return self.hidden[0]._Z.raw.dtype
-
     def _title(self) -> str:
         layers = "; ".join(layer.outline for layer in self.hidden)
         return f"DeepGP, hidden {layers}; output {self.output._title()}"
-
-
-def _kinds(layers) -> list[str]:
-    return [type(layer).__name__ for layer in layers]
 
 
 def _directions(X: np.ndarray, width: int) -> np.ndarray:
@@ -227,26 +226,21 @@ def _directions(X: np.ndarray, width: int) -> np.ndarray:
 
 
 def _ard(kernel: Callable[..., Kernel], X: np.ndarray, variance: float) -> Kernel:
-    """A kernel with a lengthscale for each input, that rows begin neither near nor far."""
+    """A kernel with a lengthscale for each input, such that typical rows are about one lengthscale apart."""
     sd = np.std(X, axis=0)
     return kernel(variance=variance, lengthscale=np.where(sd > 0, sd, 1.0) * max(1.0, 0.5 * np.sqrt(X.shape[1])))
 
 
 @eqx.filter_jit
-def _factorises(kernel: Kernel, Z) -> Array:
-    return jnp.all(jnp.isfinite(linalg.factorise(kernel(Z), linalg.default_jitter(Z.dtype)).lower))
-
-
-@eqx.filter_jit
 def _hidden(model: DeepGP, scaled: bool):
-    """The posteriors of the hidden layers, and the largest jitter that their factors took."""
-    posteriors, levels = zip(*(layer.factored(scaled) for layer in model.hidden), strict=True)
-    return posteriors, jnp.max(jnp.stack(levels))
+    """The posteriors of the hidden layers, and the largest jitter of their factors."""
+    posteriors, jitters = zip(*(layer.factored(scaled) for layer in model.hidden), strict=True)
+    return posteriors, jnp.max(jnp.stack(jitters))
 
 
 @eqx.filter_jit
 def _elbo(model: DeepGP, rows: PlacedRows, key: jax.Array):
-    """The bound (maths 7.6d): the last layer's own at the ends of drawn paths, less what the hidden layers cost."""
+    """The bound (maths 7.6d): that of the last layer at the drawn hidden values, less the hidden layers' terms."""
     hidden, jitter = _hidden(model, True)
     paths_key, key = jax.random.split(key)
     value, followed = model.output.value_on(_drawn(hidden, rows, model.num_samples, paths_key), key)
@@ -262,7 +256,7 @@ def _elbo(model: DeepGP, rows: PlacedRows, key: jax.Array):
 
 
 def _drawn(hidden, rows: PlacedRows, count: int, key: jax.Array) -> PlacedRows:
-    """``count`` paths of each row through the hidden layers, as rows of ``1/count`` of its weight."""
+    """``count`` paths of each row through the hidden layers, as rows with ``1/count`` of its weight."""
 
     def draw(rows: Rows) -> Rows:
         keys = jax.random.split(key, len(hidden))

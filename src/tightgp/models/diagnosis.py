@@ -1,17 +1,17 @@
-"""Why a factorisation failed: looked for only after it did, and said in the user's terms."""
+"""Find out why a factorisation failed, after it did, and say so in the user's terms."""
 
 import jax.numpy as jnp
 import numpy as np
 
-from tightgp import parameters
+from tightgp import checks, parameters
 from tightgp.data.rows import Rows
 from tightgp.numerics import linalg
 
 
 def explain(model, rows: Rows, kernel, Z, what: str, missing: bool = False) -> str:
-    """The likeliest cause for a non-finite objective of ``model`` on ``rows``.
+    """List the likely causes of a non-finite objective of ``model`` on ``rows``.
 
-    ``what`` is the matrix that is factorised, "Kuu" or "Kff". ``missing`` says that NaN stands for missing outputs.
+    ``what`` is the matrix that is factorised, "Kuu" or "Kff". ``missing`` says that NaN in y is a missing output.
     """
     causes = [
         *_bad_rows("X", rows.X),
@@ -23,7 +23,7 @@ def explain(model, rows: Rows, kernel, Z, what: str, missing: bool = False) -> s
         *_duplicates("Z" if what == "Kuu" else "X", Z),
         *_kernel_rows(what, kernel, Z),
     ]
-    if bool(jnp.isfinite(jnp.sum(linalg.factorise(kernel(Z), linalg.default_jitter(Z.dtype)).lower))):
+    if can_factorise(kernel, Z):
         text = f"the objective is not finite, though {what} can be factorised"
     else:
         text = f"the objective is not finite: {what} could not be factorised even with the largest jitter"
@@ -32,10 +32,15 @@ def explain(model, rows: Rows, kernel, Z, what: str, missing: bool = False) -> s
     return text + "".join(f"\n  - {cause}" for cause in causes)
 
 
+def can_factorise(kernel, Z) -> bool:
+    """Whether ``kernel(Z)`` has a Cholesky factor, with jitter."""
+    return bool(jnp.isfinite(jnp.sum(linalg.factorise(kernel(Z), linalg.default_jitter(Z.dtype)).lower)))
+
+
 def _bad_rows(name, array):
     bad = np.unique(np.nonzero(~np.isfinite(np.asarray(array)))[0])
     if len(bad):
-        yield f"{name} has NaN or infinite values in rows {_listed(bad)}"
+        yield f"{name} has NaN or infinite values in rows {checks.listed(bad)}"
 
 
 def _runaways(model, rows):
@@ -44,7 +49,7 @@ def _runaways(model, rows):
     for name, p in parameters.named_parameters(model).items():
         value, last = np.asarray(p.value), name.split(".")[-1]
         if not np.all(np.isfinite(value)):
-            yield f"{name} is not finite: {_listed(value.ravel())}"
+            yield f"{name} is not finite: {checks.listed([f'{v:.3g}' for v in value.ravel()])}"
         elif last in ("lengthscale", "period") and (value.max() > 1e6 * spread or value.min() < 1e-6 * spread):
             yield f"{name} ran away to {value.min():.3g} .. {value.max():.3g}; the inputs spread over {spread:.3g}"
         elif last.endswith("variance") and value.max() > 1e8 * power:
@@ -72,20 +77,13 @@ def _precision(model, rows, kernel):
 
 def _duplicates(name, Z):
     Z = np.asarray(Z)
-    _, first, counts = np.unique(Z, axis=0, return_index=True, return_counts=True)
-    if len(first) < len(Z):
-        i = first[counts > 1][0]
-        j = next(j for j in range(i + 1, len(Z)) if np.array_equal(Z[i], Z[j]))
-        yield f"{name} has {len(Z) - len(first)} duplicate row(s), e.g. rows {i} and {j}"
+    _, group, counts = np.unique(Z, axis=0, return_inverse=True, return_counts=True)
+    if len(counts) < len(Z):
+        i, j = np.flatnonzero(group == np.argmax(counts > 1))[:2]
+        yield f"{name} has {len(Z) - len(counts)} duplicate row(s), e.g. rows {i} and {j}"
 
 
 def _kernel_rows(what, kernel, Z):
-    bad = np.nonzero(~np.isfinite(np.asarray(kernel(Z))).all(axis=1))[0]
+    bad = np.flatnonzero(~np.isfinite(np.asarray(kernel(Z))).all(axis=1))
     if len(bad):
-        yield f"{what} itself has NaN or infinite entries in rows {_listed(bad)}: the kernel overflows there"
-
-
-def _listed(values) -> str:
-    return ", ".join(f"{v:.3g}" if isinstance(v, np.floating) else str(v) for v in values[:5]) + (
-        ", ..." if len(values) > 5 else ""
-    )
+        yield f"{what} itself has NaN or infinite entries in rows {checks.listed(bad)}: the kernel overflows there"

@@ -1,4 +1,4 @@
-"""Exact GP regression: the yardstick, for data small enough."""
+"""Exact GP regression, for small data: what sparse models are compared with."""
 
 from typing import Any
 
@@ -14,27 +14,19 @@ from tightgp.data.placement import OnDevice, PlacedRows, on_device
 from tightgp.data.rows import Rows
 from tightgp.kernels import Kernel
 from tightgp.likelihoods import Gaussian
-from tightgp.models.base import (
-    Model,
-    check_finite,
-    check_gaussian_data,
-    check_mean,
-    check_parts,
-    explain_rows,
-    noise_parameter,
-)
+from tightgp.models import base
 from tightgp.numerics import linalg
 from tightgp.numerics.linalg import Whitener
 from tightgp.parameters import Parameter
 from tightgp.posterior import Posterior
 
 
-class ExactGP(Model):
+class ExactGP(base.Model):
     """GP regression with Gaussian noise, O(N³) time and O(N²) memory. The data's dtype decides the precision.
 
     Args:
         kernel: one of ``tightgp.kernels``.
-        noise_variance: σ², where training starts; None where the data know all of their noise.
+        noise_variance: σ², where training starts; None if the data have known noise and there is no other.
         mean: one of ``tightgp.means``; None is zero.
 
     >>> model = tgp.ExactGP(tgp.kernels.SquaredExponential(), noise_variance=0.1)
@@ -48,25 +40,25 @@ class ExactGP(Model):
 
     def __init__(self, kernel: Kernel, noise_variance=0.1, mean: means.Mean | None = None):
         mean = means.Zero() if mean is None else mean
-        check_parts(kernel, mean)
+        base.check_parts(kernel, mean)
         self.kernel, self.mean = kernel, mean
-        self._noise_variance = noise_parameter(noise_variance)
+        self._noise_variance = base.noise_parameter(noise_variance)
 
     @property
     def noise_variance(self) -> Float[Array, ""]:
-        """Noise variance σ²; zero where all noise is known from the data."""
+        """Noise variance σ²; zero if all noise is known from the data."""
         return jnp.zeros(()) if self._noise_variance is None else self._noise_variance.value
 
     def log_evidence(self, data: Dataset) -> Float[Array, ""]:
         """``log N(y | m, Kff + σ²I)``, summed over outputs, in total nats."""
         model, rows = self.prepare(data)
-        return check_finite(_log_evidence(model, rows.rows)[0], model, rows)
+        return base.check_finite(_log_evidence(model, rows.rows)[0], model, rows)
 
     def posterior(self, data: Dataset) -> Posterior:
-        """The exact posterior, its factor computed once."""
+        """The exact posterior; its factor is computed once."""
         model, rows = self.prepare(data)
         latents = _latents(model, rows.rows)
-        check_finite(jnp.sum(latents.q[0].mean), model, rows)
+        base.check_finite(jnp.sum(latents.q[0].mean), model, rows)
         return Posterior(
             latents=(latents,),
             mean=model.mean,
@@ -78,12 +70,12 @@ class ExactGP(Model):
         )
 
     def prepare(self, data: Dataset) -> tuple["ExactGP", OnDevice]:
-        check_gaussian_data(data, self._noise_variance, getattr(getattr(data, "X", None), "dtype", None))
+        base.check_gaussian_data(data, self._noise_variance, getattr(getattr(data, "X", None), "dtype", None))
         if data.uncertain_inputs is not None:
             raise ValueError("ExactGP needs inputs that are known; with input_variance use tightgp.SGPR")
         rows = on_device(data.rows())
         model = parameters.cast(self, rows.rows.X.dtype)
-        check_mean(model.mean, rows.rows.X, data.num_outputs)
+        base.check_mean(model.mean, rows.rows.X, data.num_outputs)
         jax.eval_shape(model.kernel, rows.rows.X)
         return model, rows
 
@@ -96,7 +88,7 @@ class ExactGP(Model):
 
     def explain(self, rows: PlacedRows) -> str:
         assert isinstance(rows, OnDevice)
-        return explain_rows(self, rows, self.kernel, rows.rows.X, "Kff")
+        return base.explain_rows(self, rows, self.kernel, rows.rows.X, "Kff")
 
 
 def _factor(model: ExactGP, rows: Rows):

@@ -1,7 +1,7 @@
 """The Bayesian GP-LVM: regression on inputs that are not known, with a trained Gaussian over them (maths 7.7)."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -18,6 +18,7 @@ from tightgp.kernels import Kernel
 from tightgp.likelihoods import Gaussian
 from tightgp.likelihoods.base import Likelihood
 from tightgp.models.base import BatchModel, as_estimate, check_finite
+from tightgp.models.construction import as_tuple
 from tightgp.models.latent_inputs import LatentInputs, check_prior
 from tightgp.models.sgpr import SGPR
 from tightgp.models.svgp import SVGP
@@ -28,20 +29,25 @@ from tightgp.posterior import Posterior
 class GPLVM(BatchModel):
     """A Bayesian GP-LVM (Titsias & Lawrence 2010): ``model`` on inputs that are unknown, or known up to a variance.
 
-    The data say what is known of the inputs beforehand: ``Dataset.latent(Y, Q)`` is a standard normal prior over Q
-    of them, ``Dataset(X, Y, input_variance=...)`` a Gaussian about X; columns without variance stay as they are. The
-    bound is that of ``model``, with ψ-statistics, less the divergence of q(X) from this prior.
+    The data give the prior of the inputs: ``Dataset.latent(Y, Q)`` a standard normal one over Q of them,
+    ``Dataset(X, Y, input_variance=...)`` a Gaussian about X; columns without variance stay as they are. The bound is
+    that of ``model``, with ψ-statistics, less the divergence of q(X) from the prior (maths 7.7).
 
     Args:
-        model: `SGPR`, for all rows at once with q(u) in closed form, or `SVGP`, for minibatches and other likelihoods
-            (``num_latents`` is then the number of columns of Y).
+        model: `SGPR`, for all rows at once with q(u) in closed form; or `SVGP`, for minibatches and other likelihoods,
+            with ``num_latents`` the number of columns of Y.
         mean: means (N, Q) of q(X) to start from, of the uncertain columns.
-        variance: its variances: one number, or (N, Q).
+        variance: variances of q(X) to start from: one number, or (N, Q).
 
-    >>> model = GPLVM.start(Y, num_latents=7, num_inducing=30)
-    >>> result = fit(model, Dataset.latent(Y, 7))
-    >>> result.model.inputs.mean, result.model.relevance
+    >>> Y = np.column_stack([X, y])
+    >>> model = tgp.GPLVM.start(Y, num_latents=2, num_inducing=10)
+    >>> result = tgp.fit(model, tgp.Dataset.latent(Y, 2), steps=5, progress=False)
+    >>> result.model.inputs.mean.shape, result.model.relevance.shape
+    ((60, 2), (2,))
     """
+
+    #: Whether the model has parameters for each row, so that minibatches must say which rows they hold.
+    remembers_rows: ClassVar[bool] = True
 
     model: SGPR | SVGP
     inputs: LatentInputs
@@ -50,16 +56,16 @@ class GPLVM(BatchModel):
         if not isinstance(model, SGPR | SVGP):
             raise ValueError(f"model must be tightgp.SGPR or tightgp.SVGP, got {type(model).__name__}")
         self.model, self.inputs = model, LatentInputs(mean, variance)
-        if self.inputs.mean.dtype != self._dtype:
-            raise ValueError(
-                f"mean has dtype {self.inputs.mean.dtype} but the model has {self._dtype}; use one of them"
-            )
+        checks.same_dtype("mean", self.inputs.mean, "the model", self._Z)
 
     @classmethod
     def of(cls, model: SGPR | SVGP, data: Dataset) -> "GPLVM":
         """A model for inputs that are known up to the variance that ``data`` give them: q(X) starts there.
 
-        >>> model = GPLVM.of(SGPR(kernel, Z), Dataset(X, y, input_variance=0.1))
+        >>> data = tgp.Dataset(X, y, input_variance=0.1)
+        >>> model = tgp.GPLVM.of(tgp.SGPR(tgp.kernels.SquaredExponential(), X[:10]), data)
+        >>> model.inputs.variance.shape
+        (60, 2)
         """
         if not isinstance(data, Dataset) or data.uncertain_inputs is None:
             raise ValueError("data must be a Dataset with an input_variance: Dataset(X, y, input_variance=...)")
@@ -81,12 +87,19 @@ class GPLVM(BatchModel):
         collapsed: bool | None = None,
         seed: int = 0,
     ) -> "GPLVM":
-        """A start by principal components: their scores as means, k-means of these as inducing inputs.
+        """Start from principal components: their scores as means, k-means centres of these as inducing inputs.
 
-        ``kernel`` is by default a squared exponential with a lengthscale for each latent input, the shorter the more
-        its component explains. ``noise_variance`` starts at what all components leave of the variance of ``Y``, at
-        least a hundredth of it. ``collapsed=False``, or a ``likelihood``, makes a model for minibatches. Columns of
-        ``Y`` are best centred, and of like scale.
+        Args:
+            Y: outputs (N, P), best centred and of similar scale; NaN is a missing output.
+            num_latents: number of latent inputs Q.
+            num_inducing: number of inducing inputs M.
+            kernel: None is a squared exponential with a lengthscale for each latent input, the shorter the more
+                variance its component explains.
+            noise_variance: None is the variance that the components leave, at least a hundredth of that of ``Y``.
+            bound: of `SGPR` or `SVGP`; None is their default.
+            likelihood: one of ``tightgp.likelihoods``, for an `SVGP`; None is Gaussian.
+            collapsed: True makes an `SGPR`, False an `SVGP`; None an `SGPR` unless a likelihood is given.
+            seed: for k-means.
         """
         Y = checks.floats("Y", Y)
         if Y.ndim != 2:
@@ -97,41 +110,37 @@ class GPLVM(BatchModel):
             raise ValueError(f"Y has no value at all in column(s) {checks.listed(empty)}; leave them out")
         checks.count("num_latents", num_latents)
         checks.count("num_inducing", num_inducing, len(Y), "the number of rows of Y")
-        scores, shares, left = _components(np.asarray(Y), num_latents)
-        if kernel is None:
-            kernel = kernels.SquaredExponential(np.nanvar(Y) or 1.0, np.sqrt(shares[0] / shares))
-        Z = inducing.kmeans(scores, num_inducing, seed=seed)
-        noise = max(left, 0.01 * float(np.nanvar(Y)), 1e-4) if noise_variance is None else noise_variance
-        if collapsed is None:
-            collapsed = likelihood is None
         if collapsed and likelihood is not None:
             raise ValueError("likelihood goes with an explicit q(u): leave out collapsed=True")
-        if collapsed:
+        scores, variances, left = _components(np.asarray(Y), num_latents)
+        if kernel is None:
+            kernel = kernels.SquaredExponential(np.nanvar(Y) or 1.0, np.sqrt(variances[0] / variances))
+        Z = inducing.kmeans(scores, num_inducing, seed=seed)
+        noise = max(left, 0.01 * float(np.nanvar(Y)), 1e-4) if noise_variance is None else noise_variance
+        if collapsed or (collapsed is None and likelihood is None):
             return cls(SGPR(kernel, Z, noise, "diagonal" if bound is None else bound), scores)
         likelihood = Gaussian(noise) if likelihood is None else likelihood
         return cls(SVGP(kernel, likelihood, Z, bound, num_latents=Y.shape[1]), scores)
 
     @property
     def relevance(self) -> Float[Array, " q"]:
-        """One over the lengthscale of each input: near zero where it is not used."""
-        return 1 / self._kernel.length_scales(self._Z.shape[1])
+        """One over the lengthscale of each input: near zero for an input that does not matter."""
+        return 1 / as_tuple(self.model.kernel)[0].length_scales(self._Z.shape[1])
 
     @property
     def draws_anew(self) -> bool:
-        """Whether training needs fresh draws in each step: few that stay the same would be learnt by heart."""
+        """Whether training needs new draws in each step: a model overfits to few draws that stay the same."""
         drawn = isinstance(self.model, SVGP) and not self.model.likelihood.quadratic
         return drawn and self.inputs.mean.shape[1] > 1
-
-    @property
-    def remembers_rows(self) -> bool:
-        """Whether something is kept for each row, so that it must be known which one a row is."""
-        return True
 
     def elbo(self, data: Dataset, key=None, rows=None) -> Float[Array, ""]:
         """The bound on the log evidence, in total nats (maths 7.7).
 
-        With `SVGP`, ``rows`` says which rows (numbers or a slice) of ``data`` make up a minibatch, from which the same
-        total is estimated without bias; ``key`` is for likelihoods that take expectations by draws.
+        Args:
+            data: all rows.
+            key: random key for likelihoods whose expectations are draws; None always takes the same draws.
+            rows: a minibatch, with `SVGP`: row numbers, a slice or a mask. The value is then an unbiased estimate of
+                the same total.
         """
         model, whole = self.prepare(data)
         if rows is None:
@@ -149,28 +158,26 @@ class GPLVM(BatchModel):
         return check_finite(as_estimate(value, followed["divergence"], len(chosen), data.num_data), model, batch)
 
     def posterior(self, data: Dataset) -> Posterior:
-        """The functions of the latent inputs, as `SGPR.posterior` and `SVGP.posterior` give them."""
-        self.check_rows(data)
+        """The posterior of the functions of the latent inputs, as of `SGPR` or `SVGP`."""
+        rows = self.check_rows(data)
         if isinstance(self.model, SVGP):
             return self.model.for_targets(data.vector).posterior()
-        full = self.inputs.as_uncertain(data.uncertain_inputs).full(data.num_inputs)
-        X = self.inputs.among(data.X, data.uncertain_inputs)
-        return self.model.posterior(replace(data, X=X, input_variance=full))
+        q = self.inputs.placed(rows)
+        assert q.input_variance is not None
+        return self.model.posterior(replace(data, X=q.X, input_variance=q.input_variance.full(data.num_inputs)))
 
     def check_rows(self, data: Dataset) -> Rows:
         """Refuse data that this model cannot be trained on; its rows, still where they are."""
-        if not isinstance(data, Dataset):
-            raise ValueError(f"data must be a tightgp.Dataset such as Dataset.latent(Y, 2), got {type(data).__name__}")
         self.inputs.check(data)
-        if isinstance(self.model, SGPR):
-            self.model.check_data(data)
-        else:
+        if isinstance(self.model, SVGP):
             self.model.check_rows(data)
+        else:
+            self.model.check_data(data)
         return data.rows()._replace(index=np.arange(data.num_data))
 
     def for_targets(self, vector: bool) -> "GPLVM":
         """This model for targets (N,) or (N, 1)."""
-        if isinstance(self.model, SGPR):
+        if not isinstance(self.model, SVGP):
             return self
         return eqx.tree_at(lambda m: m.model, self, self.model.for_targets(vector))
 
@@ -204,22 +211,14 @@ class GPLVM(BatchModel):
         return f"GPLVM, {n} rows, {q} latent inputs; {self.model._title()}"
 
     @property
-    def _kernel(self) -> Kernel:
-        return self.model.kernel[0] if isinstance(self.model.kernel, tuple) else self.model.kernel
-
-    @property
-    def _Z(self):
-        return self.model.Z[0] if isinstance(self.model.Z, tuple) else self.model.Z
-
-    @property
-    def _dtype(self):
-        return self._Z.dtype
+    def _Z(self) -> Float[Array, "m d"]:
+        return as_tuple(self.model.Z)[0]
 
 
 def _components(Y: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """Scores of the principal components of unit variance, their variances, and the mean variance that they leave.
+    """Scores of the principal components, scaled to unit variance; their variances; the mean variance they leave.
 
-    Missing cells count as their column's mean. Where there are fewer components, small noise fills up.
+    Missing cells count as their column's mean. If there are fewer than ``count`` components, small noise fills up.
     """
     U, s, _ = principal(Y)
     found = min(count, int(np.sum(s > 1e-8 * max(s[0], 1e-300))))
@@ -232,19 +231,12 @@ def _components(Y: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, floa
 
 
 def _placed(model: GPLVM, rows: PlacedRows) -> PlacedRows:
-    """The rows with q(X) in place of what is known of the inputs."""
-
-    def place_inputs(rows: Rows) -> Rows:
-        q = model.inputs.take(rows.index)
-        prior = rows.input_variance
-        return rows._replace(X=q.among(rows.X, prior), input_variance=q.as_uncertain(prior))
-
-    return rows.changed(place_inputs)
+    """The rows with q(X) in place of the prior of their inputs."""
+    return rows.changed(lambda some: model.inputs.take(some.index).placed(some))
 
 
 @eqx.filter_jit
 def _elbo(model: GPLVM, rows: PlacedRows, key: jax.Array):
     value, followed = model.model.value_on(_placed(model, rows), key)
-    known = rows.like
-    divergence = model.inputs.take(known.index).divergence(known.X, known.input_variance, known.weight)
+    divergence = model.inputs.take(rows.like.index).divergence(rows.like)
     return value - divergence, {"divergence": jnp.zeros(()), **followed, "input_divergence": divergence}

@@ -13,25 +13,33 @@ from tightgp.bounds.structures import Structure
 from tightgp.kernels import Kernel
 from tightgp.likelihoods import Gaussian
 from tightgp.models.base import check_mean, check_parts, jitter_level
-from tightgp.models.construction import inducing_sets, trained_scales
+from tightgp.models.construction import draw_rows, trained_scales
 from tightgp.models.variational import COVARIANCES, VariationalGaussian
 from tightgp.numerics import linalg
 from tightgp.parameters import Parameter, reader, real
 from tightgp.posterior import Posterior
 
-#: q(w) starts this narrow, so that a layer begins as its mean function.
+#: The standard deviation at which q(w) starts: so small that a layer begins as its mean function.
 _START = 1e-5
 _BOUNDS = ("spherical", "standard")
 
 
 class HiddenLayer(eqx.Module):
-    """``num_functions`` GPs with one kernel and inducing inputs ``Z`` (M, D), and a whitened Gaussian q of each.
+    """``num_functions`` GPs with one kernel and one set of inducing inputs, each with a whitened Gaussian q.
 
-    ``mean`` maps the layer's inputs to one column for each function; None is the identity, where there are as many
-    functions as inputs. `linear` makes one that stays as it is in training. ``bound`` "spherical" trains a scale v of
-    each function's conditional, "standard" has v = 1; a v of each row would be no bound here (maths 5.3).
+    Args:
+        kernel: one of ``tightgp.kernels``.
+        Z: inducing inputs (M, D).
+        num_functions: number of functions L.
+        mean: a mean function with L columns, such as `linear` makes. None is the identity, for L = D.
+        covariance: the covariance of q: "full" or "diagonal".
+        bound: "spherical" (a trained v scales each function's conditional variance) or "standard" (v = 1). A v for each
+            row would give no bound here (maths 5.3).
+        jitter: relative jitter of ``Kuu`` to begin with; None is the dtype's default.
 
-    >>> layer = HiddenLayer(SquaredExponential(), Z, num_functions=2)
+    >>> layer = tgp.models.HiddenLayer(tgp.kernels.SquaredExponential(), X[:10], num_functions=2)
+    >>> layer.posterior().predict_f(X)[0].shape
+    (60, 2)
     """
 
     kernel: Kernel
@@ -57,8 +65,9 @@ class HiddenLayer(eqx.Module):
         checks.count("num_functions", num_functions)
         checks.choice("covariance", covariance, COVARIANCES[:2])
         checks.choice("bound", bound, _BOUNDS)
-        self._Z = inducing_sets("Z", np.asarray(Z) if isinstance(Z, list | tuple) else Z)[0]
-        inputs, dtype = self._Z.raw.shape[1], self._Z.raw.dtype
+        self._Z = real(Z, name="Z")
+        checks.matrix("Z", self.Z)
+        inputs, dtype = self.Z.shape[1], self.Z.dtype
         if mean is None:
             if inputs != num_functions:
                 raise ValueError(
@@ -79,27 +88,27 @@ class HiddenLayer(eqx.Module):
 
     @property
     def num_inputs(self) -> int:
-        """Columns of its inputs."""
-        return self._Z.raw.shape[1]
+        """Number of inputs D."""
+        return self.Z.shape[1]
 
     @property
     def num_functions(self) -> int:
-        """Columns of its values."""
-        return self.q._mean.raw.shape[1]
+        """Number of functions L."""
+        return self.q.mean.shape[1]
 
     @property
     def v(self) -> Float[Array, " l"]:
         """The scale of each function's conditional covariance: trained under "spherical", else one."""
-        return jnp.ones(self.num_functions, self._Z.raw.dtype) if self._v is None else self._v.value
+        return jnp.ones(self.num_functions, self.Z.dtype) if self._v is None else self._v.value
 
     def posterior(self, scaled: bool = False) -> Posterior:
-        """What the layer says of its functions, seen without noise; ``scaled`` multiplies the conditional's variance by
-        v, as in training."""
+        """The posterior of the layer's functions; ``scaled`` multiplies the conditional's variance by v, as in
+        training."""
         return self.factored(scaled)[0]
 
     @linalg.full_precision
     def factored(self, scaled: bool) -> tuple[Posterior, Float[Array, ""]]:
-        """`posterior`, and the jitter that its factor took."""
+        """`posterior`, and the jitter of its factor."""
         factor = linalg.factorise(self.kernel(self.Z), self.jitter)
         post = Posterior(
             latents=(Latents.trainable(self.kernel, self.Z, factor, (self.q.whitened(),)),),
@@ -115,23 +124,23 @@ class HiddenLayer(eqx.Module):
     def random_start(self, key, inputs: Float[Array, "n d"]) -> "HiddenLayer":
         """Another start for training, with inducing inputs drawn from ``inputs``."""
         key_z, key_p = jax.random.split(key)
-        layer, wanted = parameters.perturbed(self, key_p), len(self._Z.raw)
+        layer = parameters.perturbed(self, key_p)
         if self._Z.frozen:
             return layer
-        chosen = jax.random.choice(key_z, len(inputs), (wanted,), replace=len(inputs) < wanted)
+        chosen = draw_rows(key_z, len(inputs), len(self.Z))
         return eqx.tree_at(lambda one: one._Z.raw, layer, jnp.asarray(inputs)[chosen])
 
     def __repr__(self) -> str:
         if not all(eqx.is_array(p.raw) for p in parameters.named_parameters(self).values()):
             return eqx.tree_pformat(self)  # a part of a layer, as tree transformations make them
-        return parameters.table(self, f"HiddenLayer, {self.outline}, {self._Z.raw.dtype}")
+        return parameters.table(self, f"HiddenLayer, {self.outline}, {self.Z.dtype}")
 
     @property
     def outline(self) -> str:
-        """Its inputs, functions, bound and inducing points, in a few words."""
-        return f"{self.num_inputs} → {self.num_functions}, bound {self.bound.name}, M = {len(self._Z.raw)}"
+        """The layer's inputs, functions, bound and inducing points, in a few words."""
+        return f"{self.num_inputs} → {self.num_functions}, bound {self.bound.name}, M = {len(self.Z)}"
 
 
 def linear(slopes) -> means.Linear:
-    """``m(x) = slopesᵀx`` with slopes (D, L), which stays as it is in training."""
+    """``m(x) = slopesᵀx`` with fixed slopes (D, L), which training does not change."""
     return means.Linear(real(slopes, name="slopes", frozen=True), real(0.0, frozen=True))

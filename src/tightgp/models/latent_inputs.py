@@ -9,17 +9,18 @@ from jaxtyping import Array, Float
 from tightgp import checks, parameters
 from tightgp.data import Dataset
 from tightgp.data.input_variance import AnyArray, InputVariance
+from tightgp.data.rows import Rows
 from tightgp.parameters import Parameter, reader
 
 
 def check_prior(prior: InputVariance) -> None:
-    """Refuse a prior that knows an input in some rows and not in others: q could not differ from it there."""
+    """Refuse a prior whose variance is zero in some rows of a column: q(x) could not differ from it there."""
     if not isinstance(prior.variance, jax.core.Tracer) and np.any(np.asarray(prior.variance) <= 0):
         raise ValueError("input_variance must be above zero in every row of a column that is uncertain")
 
 
 class LatentInputs(eqx.Module):
-    """``Π N(x_iq | mean_iq, variance_iq)`` over N rows and Q uncertain columns."""
+    """``q(X) = Π N(x_iq | mean_iq, variance_iq)`` over N rows and Q uncertain columns."""
 
     _mean: Parameter
     _variance: Parameter
@@ -39,7 +40,9 @@ class LatentInputs(eqx.Module):
         self._variance = variance
 
     def check(self, data: Dataset) -> None:
-        """Refuse data with other rows, or other columns that are uncertain."""
+        """Refuse data with another number of rows, or of uncertain columns."""
+        if not isinstance(data, Dataset):
+            raise ValueError(f"data must be a tightgp.Dataset such as Dataset.latent(Y, 2), got {type(data).__name__}")
         n, q = self.mean.shape
         if data.num_data != n:
             raise ValueError(
@@ -57,33 +60,33 @@ class LatentInputs(eqx.Module):
         check_prior(prior)
 
     def take(self, index: AnyArray) -> "LatentInputs":
-        """Those of some rows."""
+        """The latent inputs of some rows."""
         return jax.tree.map(lambda a: a[index], self)
 
     def among(self, X: Float[AnyArray, "n d"], prior: InputVariance | None) -> Float[Array, "n d"]:
-        """The inputs with these means in their uncertain columns."""
+        """``X`` with the means of q in its uncertain columns, which ``prior`` names."""
         assert prior is not None
         if len(prior.columns) == X.shape[1]:
             return self.mean
         return jnp.asarray(X).at[:, jnp.asarray(prior.columns)].set(self.mean)
 
-    def as_uncertain(self, prior: InputVariance | None) -> InputVariance:
-        """The variances under q, of the columns that the prior says are uncertain."""
+    def placed(self, rows: Rows) -> Rows:
+        """``rows`` with q in place of the prior of their inputs."""
+        prior = rows.input_variance
         assert prior is not None
-        return InputVariance(self.variance, prior.columns)
+        return rows._replace(X=self.among(rows.X, prior), input_variance=InputVariance(self.variance, prior.columns))
 
-    def divergence(
-        self, X: Float[Array, "n d"], prior: InputVariance | None, weight: Float[Array, " n"]
-    ) -> Float[Array, ""]:
-        """``Σ_i weight_i KL[q(x_i) ‖ p(x_i)]``, with the prior ``N(X, prior)``."""
+    def divergence(self, rows: Rows) -> Float[Array, ""]:
+        """``Σ_i weight_i KL[q(x_i) ‖ p(x_i)]`` with the prior p of these rows."""
+        prior = rows.input_variance
         assert prior is not None
-        X = X if len(prior.columns) == X.shape[1] else X[:, jnp.asarray(prior.columns)]
-        share = self.variance / prior.variance
-        each = share + (self.mean - X) ** 2 / prior.variance - 1 - jnp.log(share)
-        return 0.5 * jnp.sum(weight * jnp.sum(each, axis=1))
+        X = rows.X if len(prior.columns) == rows.X.shape[1] else rows.X[:, jnp.asarray(prior.columns)]
+        ratio = self.variance / prior.variance
+        each = ratio + (self.mean - X) ** 2 / prior.variance - 1 - jnp.log(ratio)
+        return 0.5 * jnp.sum(rows.weight * jnp.sum(each, axis=1))
 
     def perturbed(self, key) -> "LatentInputs":
-        """Means moved at random by a tenth of their standard deviation, for another start."""
+        """Another start: means moved at random by a tenth of their standard deviation."""
         if self._mean.frozen:
             return self
         noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)

@@ -18,7 +18,7 @@ from tightgp.posterior import Posterior
 
 
 class NewRows(Model):
-    """New rows, whose latent inputs alone are trained: each row's by itself, for the functions are known."""
+    """New rows of a GP-LVM. Training finds their latent inputs alone, each row's by itself, since q(u) is known."""
 
     posterior: Posterior
     inputs: LatentInputs
@@ -44,18 +44,16 @@ class NewRows(Model):
 def _objective(model: NewRows, rows: Rows, key: jax.Array) -> Float[Array, ""]:
     post, inputs = model.posterior, model.inputs
     functions = Functions(post.latents, post.mixing, post.mean, post.likelihood, model.v)
-    prior = rows.input_variance
-    placed = rows._replace(X=inputs.among(rows.X, prior), input_variance=inputs.as_uncertain(prior))
-    value = uncollapsed.rows_term(functions, OnDevice(placed), model.structure, key).value
-    return value - inputs.divergence(rows.X, prior, rows.weight)
+    value = uncollapsed.rows_term(functions, OnDevice(inputs.placed(rows)), model.structure, key).value
+    return value - inputs.divergence(rows)
 
 
 @eqx.filter_jit
 def row_objectives(model: NewRows, rows: OnDevice) -> Float[Array, " n"]:
     """The objective of each row by itself."""
 
-    def one(inputs, row):
-        alone = jax.tree.map(lambda a: a[None], (inputs, row))
-        return _objective(eqx.tree_at(lambda m: m.inputs, model, alone[0]), alone[1], jax.random.key(0))
+    def one(inputs_and_row):
+        inputs, row = jax.tree.map(lambda a: a[None], inputs_and_row)
+        return _objective(eqx.tree_at(lambda m: m.inputs, model, inputs), row, jax.random.key(0))
 
-    return jax.lax.map(lambda both: one(*both), (model.inputs, rows.rows), batch_size=64)
+    return jax.lax.map(one, (model.inputs, rows.rows), batch_size=64)

@@ -17,58 +17,42 @@ from tightgp.data.placement import PlacedRows
 from tightgp.data.rows import Rows
 from tightgp.kernels import Kernel
 from tightgp.likelihoods.base import Likelihood
-from tightgp.models.base import (
-    BatchModel,
-    Grouped,
-    as_estimate,
-    check_finite,
-    check_mean,
-    check_parts,
-    check_uncertain,
-    explain_rows,
-    jitter_level,
-    with_fields,
-)
-from tightgp.models.construction import (
-    WHOLE_BATCH,
-    as_tuple,
-    check_data,
-    choose_bound,
-    count_latents,
-    inducing_sets,
-    is_many,
-    trained_scales,
-)
+from tightgp.models import base, construction
+from tightgp.models.construction import as_tuple
 from tightgp.models.variational import COVARIANCES, VariationalGaussian
 from tightgp.numerics import linalg
-from tightgp.parameters import Parameter
+from tightgp.parameters import Parameter, reader
 from tightgp.posterior import Posterior
 from tightgp.posterior.training_rows import TrainingRows
 
 
-class SVGP(Grouped, BatchModel):
-    """A GP with any likelihood, inducing inputs ``Z`` and a trained Gaussian q(u) (maths §4–6).
-
-    ``bound`` is "diagonal" (the default for Gaussian noise), "standard", "block" (the minibatch is the block),
-    ``Block(64)`` (blocks of neighbours, of which minibatches hold whole ones), or "spherical", the default for every
-    other likelihood: one trained ``v`` for each latent function. The dtype of ``Z`` decides all precision.
+class SVGP(base.Grouped, base.BatchModel):
+    """A sparse GP with any likelihood, inducing inputs ``Z`` and a trained Gaussian q(u) (maths §4–6).
 
     Args:
         kernel: one kernel for all latent functions, or a list with one for each.
-        likelihood: one of ``tightgp.likelihoods``; it says how many latent functions there are, or
-            ``num_latents`` does, one for each column of y.
-        Z: inducing inputs (M, D) for all latent functions, or a list with an array for each.
-        mixing: (P, L), the start of a linear model of coregionalisation ``f = mixing · g``: P outputs from L
-            independent latent functions g. Outputs that are missing in a row are NaN in
-            ``Dataset(..., missing=True)``.
+        likelihood: one of ``tightgp.likelihoods``.
+        Z: inducing inputs (M, D) for all latent functions, or a list with an array for each. Their dtype decides the
+            precision of everything.
+        bound: "diagonal" (the default for Gaussian noise), "standard", "block" (a minibatch is one block),
+            ``Block(64)`` (blocks of neighbours, which a minibatch does not divide), or "spherical" (one trained v for
+            each latent function, the default for every other likelihood).
+        mean: one of ``tightgp.means``; None is zero.
+        num_latents: number of latent functions, one for each column of y. None takes what the likelihood needs, or the
+            length of a list of kernels or inducing inputs, or 1.
+        mixing: (P, L), where a linear model of coregionalisation ``f = mixing · g`` starts: P outputs from L
+            independent latent functions g. Missing outputs are NaN in ``Dataset(..., missing=True)``.
         whiten: whether q is over ``L⁻¹u`` (the default) or over u.
-        covariance: "full", "diagonal", or "fixed" where it starts: at the prior's.
-        orthogonal: further inducing inputs (Q, D) whose part that is independent of ``u`` has its own
-            independent Gaussian (SOLVE-GP, maths §6), with ``orthogonal_covariance`` "full", "diagonal" or
-            "fixed" (ODVGP).
+        covariance: the covariance of q: "full", "diagonal", or "fixed" (it stays the prior's).
+        orthogonal: more inducing inputs (Q, D). The part of their function values that is independent of u has its own
+            Gaussian (SOLVE-GP, maths §6).
+        orthogonal_covariance: the covariance of that Gaussian: "full", "diagonal" or "fixed" (ODVGP).
+        jitter: relative jitter of ``Kuu`` to begin with; None is the dtype's default.
 
-    >>> model = SVGP(SquaredExponential(), likelihoods.Poisson(), Z)
-    >>> result = fit(model, data, batch_size=256, epochs=100)
+    >>> model = tgp.SVGP(tgp.kernels.Matern32(), tgp.likelihoods.Poisson(), X[:10])
+    >>> result = tgp.fit(model, tgp.Dataset(X, np.round(np.exp(y))), "adam", batch_size=20, epochs=2, progress=False)
+    >>> result.model.v.shape
+    (1,)
     """
 
     kernel: Kernel | tuple[Kernel, ...]
@@ -86,6 +70,10 @@ class SVGP(Grouped, BatchModel):
     jitter: float = eqx.field(static=True)
     vector: bool = eqx.field(static=True)
 
+    Z = reader("_Z", "Inducing inputs (M, D), or a tuple of them.")
+    orthogonal = reader("_orthogonal", "Orthogonal inducing inputs (Q, D), or None.")
+    mixing = reader("_mixing", "Matrix (P, L) of the linear model of coregionalisation, or None.")
+
     def __init__(
         self,
         kernel: Kernel | list[Kernel] | tuple[Kernel, ...],
@@ -102,74 +90,52 @@ class SVGP(Grouped, BatchModel):
         orthogonal_covariance: str = "full",
         jitter: float | None = None,
     ):
-        kernels = tuple(kernel) if isinstance(kernel, list | tuple) else (kernel,)
+        kernel = tuple(kernel) if isinstance(kernel, list) else kernel
         mean = means.Zero() if mean is None else mean
-        for one in kernels:
-            check_parts(one, mean)
+        for one in as_tuple(kernel):
+            base.check_parts(one, mean)
         checks.instance("likelihood", likelihood, Likelihood, "tightgp.likelihoods")
         checks.choice("covariance", covariance, COVARIANCES)
         checks.choice("orthogonal_covariance", orthogonal_covariance, COVARIANCES)
-        self.bound, self.metric = choose_bound(bound, likelihood), None
-        sets = inducing_sets("Z", Z)
-        dtype = sets[0].raw.dtype
-        many_kernels, many_sets = isinstance(kernel, list | tuple), is_many(Z)
-        count = count_latents(
-            len(kernels) if many_kernels else None, len(sets) if many_sets else None, likelihood, num_latents, mixing
+        checks.choice("whiten", whiten, (True, False))
+        self.bound, self.metric = construction.choose_bound(bound, likelihood), None
+        self._Z = construction.inducing_inputs("Z", Z)
+        dtype = self._dtype
+        mixing = None if mixing is None else parameters.real(mixing, name="mixing")
+        count = construction.count_latents(kernel, self._Z, likelihood, num_latents, mixing)
+        self.kernel, self.mean, self.likelihood, self._mixing = parameters.cast(
+            (kernel, mean, likelihood, mixing), dtype
         )
-        groups = max(len(sets), len(kernels))
-        each = (1,) * groups if groups > 1 else (count,)
-
-        self.kernel = parameters.cast(kernels if many_kernels else kernels[0], dtype)
-        self._Z = sets if many_sets else sets[0]
-        self.likelihood, self.mean = parameters.cast((likelihood, mean), dtype)
-        self._mixing = None if mixing is None else parameters.cast(parameters.real(mixing, name="mixing"), dtype)
-        self._v = trained_scales(self.bound, count, dtype)
+        self._v = construction.trained_scales(self.bound, count, dtype)
         self._orthogonal = None
         if orthogonal is not None:
-            if is_many(orthogonal):
+            if not whiten:
+                raise ValueError("whiten must be True where orthogonal inducing inputs are given: their q is whitened")
+            extra = construction.inducing_inputs("orthogonal", orthogonal)
+            if isinstance(extra, tuple):
                 raise ValueError("orthogonal must be one set of inducing inputs (Q, D), shared by all latents")
-            self._orthogonal = inducing_sets("orthogonal", orthogonal)[0]
-            checks.matrix("orthogonal", self._orthogonal.value, sets[0].raw.shape[1])
-            checks.same_dtype("orthogonal", self._orthogonal.value, "Z", sets[0].raw)
-        if whiten not in (True, False):
-            raise ValueError(f"whiten must be True or False, got {whiten!r}")
+            checks.matrix("orthogonal", extra.value, as_tuple(self.Z)[0].shape[1])
+            checks.same_dtype("orthogonal", extra.value, "Z", as_tuple(self.Z)[0])
+            self._orthogonal = extra
         self.whiten, self.vector = bool(whiten), True
-        self.jitter = jitter_level(jitter, dtype)
-        if orthogonal is not None and not self.whiten:
-            raise ValueError("whiten must be True where orthogonal inducing inputs are given: their q is whitened")
-        self.q, self.q_orthogonal = (), None  # what follows needs the rest
-        starts, seconds = [], []
-        for (one, inputs), functions in zip(self.groups(), each, strict=True):
-            m = len(inputs) - self._num_orthogonal()
+        self.jitter = base.jitter_level(jitter, dtype)
+        groups, num_extra = self.groups(), self._num_orthogonal
+        size = count // len(groups)  # functions in each group: all in one, or one in each
+        q = []
+        for one, inputs in groups:
             jax.eval_shape(one, inputs)  # a kernel that does not fit Z's columns says so here
-            lower = None if self.whiten else _lower(one, inputs, self.jitter)
-            starts.append(VariationalGaussian.prior(lower, m, functions, covariance, dtype))
-            if orthogonal is not None:
-                more = VariationalGaussian.prior(None, len(inputs) - m, functions, orthogonal_covariance, dtype)
-                seconds.append(more)
-        self.q = tuple(starts) if groups > 1 else starts[0]
-        if seconds:
-            self.q_orthogonal = tuple(seconds) if groups > 1 else seconds[0]
-
-    @property
-    def Z(self) -> Float[Array, "m d"] | tuple[Float[Array, "m d"], ...]:
-        """Inducing inputs (M, D), or a tuple of them."""
-        return tuple(z.value for z in self._Z) if isinstance(self._Z, tuple) else self._Z.value
-
-    @property
-    def orthogonal(self) -> Float[Array, "m d"] | None:
-        """Orthogonal inducing inputs (Q, D)."""
-        return None if self._orthogonal is None else self._orthogonal.value
-
-    @property
-    def mixing(self) -> Float[Array, "p l"] | None:
-        """The matrix of the linear model of coregionalisation."""
-        return None if self._mixing is None else self._mixing.value
+            lower = None if self.whiten else linalg.factorise(one(inputs), self.jitter).lower
+            q.append(VariationalGaussian.prior(lower, len(inputs) - num_extra, size, covariance, dtype))
+        self.q = tuple(q) if len(q) > 1 else q[0]
+        self.q_orthogonal = None
+        if num_extra:
+            q = [VariationalGaussian.prior(None, num_extra, size, orthogonal_covariance, dtype) for _ in groups]
+            self.q_orthogonal = tuple(q) if len(q) > 1 else q[0]
 
     @property
     def v(self) -> Float[Array, " l"] | None:
         """The scale of each latent function's conditional covariance: trained under "spherical", one under
-        "standard", None where each row or block has its own."""
+        "standard", None if each row or block has its own."""
         if self._v is not None:
             return self._v.value
         return jnp.ones(self.num_latents, self._dtype) if self.bound.uniform else None
@@ -181,37 +147,38 @@ class SVGP(Grouped, BatchModel):
 
     @property
     def num_outputs(self) -> int:
-        """Columns that y must have."""
-        if self.likelihood.num_latents is not None:
-            return 1
+        """Number of columns that y must have."""
+        return self._num_functions if self.likelihood.num_latents is None else 1
+
+    @property
+    def _num_functions(self) -> int:
+        """Number of functions that the likelihood is given."""
         return self.num_latents if self._mixing is None else self._mixing.raw.shape[0]
 
     def elbo(self, data: Dataset, num_data: int | None = None, key: jax.Array | None = None) -> Float[Array, ""]:
         """The bound on the log evidence, in total nats (maths 4.1, 5.1).
 
         Args:
-            data: the data; or, with ``num_data``, a minibatch of so many rows. The answer is then an unbiased estimate
-                of the same total; blocks are made among the minibatch's own rows.
+            data: all rows, or a minibatch if ``num_data`` is given. The value is then an unbiased estimate of the same
+                total; blocks are made of the minibatch's own rows.
             num_data: number of rows of the whole data set.
-            key: for likelihoods whose expectations are draws; without it the draws are always the same.
+            key: random key for likelihoods whose expectations are draws; None always takes the same draws.
         """
         if num_data is not None:
             checks.count("num_data", num_data)
         model, rows = self.prepare(data)
         value, followed = model.value_on(rows, key)
-        return check_finite(as_estimate(value, followed["divergence"], data.num_data, num_data), model, rows)
+        return base.check_finite(base.as_estimate(value, followed["divergence"], data.num_data, num_data), model, rows)
 
     def posterior(self, data: Dataset | None = None, *, scaled: bool = False) -> Posterior:
-        """The posterior that q(u) implies, its factors computed once.
+        """The posterior that q(u) implies; its factors are computed once.
 
         Args:
             data: the training rows, for predictions from neighbours (maths 8.4; Gaussian noise).
-            scaled: multiply the conditional's variance by the trained v also at new inputs (maths 8.3).
+            scaled: whether to multiply the conditional's variance by the trained v at new inputs too (maths 8.3).
         """
         functions, _ = _functions(self)
-        whole = jnp.all(jnp.stack([jnp.all(jnp.isfinite(group.whitener.inverse)) for group in functions.latents]))
-        if not isinstance(whole, jax.core.Tracer) and not bool(whole):
-            raise linalg.NumericalError("Kuu could not be factorised; elbo(data) says more about why")
+        construction.check_factors(functions.latents, "Kuu could not be factorised; elbo(data) says more about why")
         if scaled and self.v is None:
             raise ValueError(f"scaled=True needs one v for each latent function; the {self.bound.name} bound has none")
         return Posterior(
@@ -238,35 +205,35 @@ class SVGP(Grouped, BatchModel):
         """How many consecutive rows a minibatch must not part."""
         size = self.bound.partition.size
         if self.bound.partition.neighbours:
-            raise ValueError(
-                "bound='neighbours' cannot be trained on minibatches yet: leave out batch_size, or use tightgp.Block(64)"
-            )
-        return 1 if size == WHOLE_BATCH else size
+            raise ValueError("bound='neighbours' needs all rows: leave out batch_size, or use bound=tightgp.Block(64)")
+        return 1 if size == construction.WHOLE_BATCH else size
 
     def for_targets(self, vector: bool) -> "SVGP":
         """This model for targets (N,) or (N, 1): its predictions will have the same shape."""
-        return self if vector == self.vector else with_fields(self, vector=vector)
+        return self if vector == self.vector else base.with_fields(self, vector=vector)
 
     def check_rows(self, data: Dataset) -> Rows:
         """Refuse data that this model cannot be trained on; its rows, still where they are."""
-        if not isinstance(data, Dataset):
-            raise ValueError(f"data must be a tightgp.Dataset(X, y), got {type(data).__name__}")
-        functions = self.num_latents if self._mixing is None else self._mixing.raw.shape[0]
-        check_mean(self.mean, data.X, functions, shared=self.likelihood.num_latents is None)
-        check_data(data, as_tuple(self._Z)[0].raw, self.likelihood, self.num_outputs)
+        self.check_targets(data, as_tuple(self.Z)[0])
         uncertain = data.uncertain_inputs
         if uncertain is not None and self.likelihood.quadratic:
-            check_uncertain(uncertain, as_tuple(self.kernel), self.mean, self.bound, data.num_inputs)
+            base.check_uncertain(uncertain, as_tuple(self.kernel), self.mean, self.bound, data.num_inputs)
             if self._mixing is not None:
                 raise ValueError("mixing needs inputs that are known: with input_variance leave one of them out")
         return data.rows()
+
+    def check_targets(self, data: Dataset, Z: Float[Array, "m d"]) -> None:
+        """Refuse data that do not fit this model's outputs, or the inducing inputs ``Z`` of the data's own inputs."""
+        construction.check_data(data, Z, self.likelihood, self.num_outputs)
+        each_alike = self.likelihood.num_latents is None
+        base.check_mean(self.mean, as_tuple(self.Z)[0], self._num_functions, shared=each_alike)
 
     def value_on(self, rows: PlacedRows, key: jax.Array | None = None) -> tuple[Float[Array, ""], dict[str, Any]]:
         return _elbo(self, rows, jax.random.key(0) if key is None else key)
 
     @property
     def natural_rate(self) -> float:
-        """The step size of natural gradients on all rows: one where a single step solves for q (maths 4.4)."""
+        """The step size of natural gradients on all rows: 1 where a single step solves for q (maths 4.4)."""
         free = self.q_orthogonal is None and self._mixing is None
         full = all(q.root.ndim == 3 and not q._root.frozen for q in as_tuple(self.q))
         return 1.0 if self.likelihood.quadratic and free and full else 0.1
@@ -276,58 +243,53 @@ class SVGP(Grouped, BatchModel):
         model, real = parameters.perturbed(self, key_p), rows.real()
         for i, z in enumerate(as_tuple(self._Z)):
             if not z.frozen:
-                wanted, own_key = len(z.raw), jax.random.fold_in(key_z, i)
-                chosen = jax.random.choice(own_key, len(real), (wanted,), replace=len(real) < wanted)
+                chosen = construction.draw_rows(jax.random.fold_in(key_z, i), len(real), len(z.raw))
                 X = rows.sample(real[chosen]).X
                 model = eqx.tree_at(lambda m, i=i: as_tuple(m._Z)[i].raw, model, X)
         return model
 
     def explain(self, rows: PlacedRows) -> str:
-        return explain_rows(self, rows, *self.groups()[0], "Kuu", missing=True)
+        return base.explain_rows(self, rows, *self.groups()[0], "Kuu", missing=True)
 
     def _title(self) -> str:
-        sizes = " + ".join(str(len(z.raw)) for z in as_tuple(self._Z))
-        more = f" + {self._num_orthogonal()} orthogonal" if self._orthogonal is not None else ""
+        sizes = " + ".join(str(len(z)) for z in as_tuple(self.Z))
+        more = f" + {self._num_orthogonal} orthogonal" if self._num_orthogonal else ""
         name = type(self.likelihood).__name__
         return f"SVGP, {name}, bound {self.bound.name}, M = {sizes}{more}, {self._dtype}"
 
     @property
     def _dtype(self):
-        return as_tuple(self._Z)[0].raw.dtype
+        return as_tuple(self.Z)[0].dtype
 
+    @property
     def _num_orthogonal(self) -> int:
         return 0 if self._orthogonal is None else len(self._orthogonal.raw)
 
     def groups(self) -> list[tuple[Kernel, Float[Array, "m d"]]]:
         """The kernel and all inducing inputs of each group of latent functions."""
-        kernels, sets = as_tuple(self.kernel), [z.value for z in as_tuple(self._Z)]
-        groups = max(len(kernels), len(sets))
-        if self._orthogonal is not None:
-            sets = [jnp.concatenate([z, self._orthogonal.value]) for z in sets]
-        kernels = kernels * groups if len(kernels) == 1 else kernels
-        return list(zip(kernels, sets * groups if len(sets) == 1 else sets, strict=True))
-
-
-@eqx.filter_jit
-def _lower(kernel: Kernel, Z, jitter: float):
-    return linalg.factorise(kernel(Z), jitter).lower
+        count = max(len(as_tuple(self.kernel)), len(as_tuple(self.Z)))
+        sets = as_tuple(self.Z, count)
+        if self.orthogonal is not None:
+            sets = tuple(jnp.concatenate([Z, self.orthogonal]) for Z in sets)
+        return list(zip(as_tuple(self.kernel, count), sets, strict=True))
 
 
 @eqx.filter_jit
 @linalg.full_precision
 def _functions(model: SVGP) -> tuple[Functions, Float[Array, ""]]:
-    """The model as the bound takes it, and the largest jitter that its factors took."""
-    first = as_tuple(model.q)
-    segments = zip(first, as_tuple(model.q_orthogonal, len(first)), strict=True)
-    latents, levels = [], []
-    for (kernel, Z), (q, second) in zip(model.groups(), segments, strict=True):
+    """The model as the bound takes it, and the largest jitter of its factors."""
+    q = as_tuple(model.q)
+    q_orthogonal = as_tuple(model.q_orthogonal, len(q))
+    latents, jitters = [], []
+    for (kernel, Z), first, second in zip(model.groups(), q, q_orthogonal, strict=True):
         factor = linalg.factorise(kernel(Z), model.jitter)
-        parts = (q.whitened() if model.whiten else q.unwhitened(factor),)
-        parts += () if second is None else (second.whitened(),)
-        latents.append(Latents.trainable(kernel, Z, factor, parts))
-        levels.append(factor.jitter)
+        segments = [first.whitened() if model.whiten else first.unwhitened(factor)]
+        if second is not None:
+            segments.append(second.whitened())
+        latents.append(Latents.trainable(kernel, Z, factor, tuple(segments)))
+        jitters.append(factor.jitter)
     functions = Functions(tuple(latents), model.mixing, model.mean, model.likelihood, model.v)
-    return functions, jnp.max(jnp.stack(levels))
+    return functions, jnp.max(jnp.stack(jitters))
 
 
 @eqx.filter_jit

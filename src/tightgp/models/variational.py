@@ -27,7 +27,7 @@ class VariationalGaussian(eqx.Module):
 
     @classmethod
     def prior(cls, lower: Float[Array, "m m"] | None, m: int, count: int, covariance: str, dtype):
-        """The prior of ``count`` functions, as a start: ``lower`` is the factor of Kuu, or None where whitened."""
+        """The prior of ``count`` functions, to start from; ``lower`` is the factor of Kuu, or None if q is whitened."""
         mean = real(jnp.zeros((m, count), dtype))
         if covariance == "full" or (covariance == "fixed" and lower is not None):
             full = jnp.eye(m, dtype=dtype) if lower is None else lower
@@ -38,21 +38,21 @@ class VariationalGaussian(eqx.Module):
         return cls(mean, root)
 
     def whitened(self) -> Whitened:
-        """This q as it is, over whitened variables."""
+        """This q, which is over whitened variables already."""
         return Whitened(self.mean, self.root)
 
     @linalg.full_precision
     def unwhitened(self, factor: Factor) -> Whitened:
-        """What a q over u is for ``w = L⁻¹u``."""
+        """This q over u as a q over ``w = L⁻¹u``."""
         W, root = factor.inverse, self.root
         turned = W * root[:, None, :] if root.ndim == 2 else jax.vmap(linalg.times_lower, (None, 0))(W, root)
         return Whitened(W @ self.mean, turned)
 
     @linalg.full_precision
     def natural_step(self, gradient: "VariationalGaussian", rate: Float[Array, ""] | float) -> "VariationalGaussian":
-        """One step of size ``rate`` along the natural gradient, made shorter where S would not stay positive.
+        """One step of size ``rate`` along the natural gradient (maths 4.4), shortened where S would not stay positive.
 
-        ``gradient`` is the objective's in ``mean`` and ``root``; what is frozen has none and stays.
+        ``gradient`` holds the objective's gradients in ``mean`` and ``root``; a frozen one is None and stays as it is.
         """
         root, root_bar, rate = self.root, gradient._root.raw, jnp.asarray(rate, self.mean.dtype)
         rates = jnp.broadcast_to(rate, len(root))

@@ -1,4 +1,4 @@
-"""What is refused of `fit`'s arguments, before anything is computed."""
+"""Checks of the arguments of `fit`, before anything is computed."""
 
 import os
 
@@ -15,7 +15,7 @@ METHODS = ("lbfgs", "adam", "natural")
 
 
 def check(model, method, steps, learning_rate, natural_rate, tolerance, restarts, seed, callback) -> None:
-    """What every way of training takes."""
+    """Check the arguments of every method."""
     known = isinstance(method, optax.GradientTransformation) or (isinstance(method, str) and method in METHODS)
     if not known:
         raise ValueError(
@@ -40,7 +40,7 @@ def check(model, method, steps, learning_rate, natural_rate, tolerance, restarts
 
 
 def check_minibatches(model, data, method, batch_size, epochs, validation, patience, stream, restarts) -> None:
-    """What goes with minibatches, and what does not."""
+    """Check the arguments of minibatch training, or that none is given without it."""
     if batch_size is None:
         if isinstance(data, Batches):
             raise ValueError("batch_size is needed where data come as Batches")
@@ -65,8 +65,7 @@ def check_minibatches(model, data, method, batch_size, epochs, validation, patie
     if epochs is not None:
         checks.count("epochs", epochs)
     checks.count("patience", patience)
-    if stream not in (None, True, False):
-        raise ValueError(f"stream must be True, False or None, got {stream!r}")
+    checks.choice("stream", stream, (True, False, None))
     if validation is not None and not isinstance(validation, Dataset):
         raise ValueError(f"validation must be a tightgp.Dataset of held-out rows, got {type(validation).__name__}")
     if restarts:
@@ -74,7 +73,7 @@ def check_minibatches(model, data, method, batch_size, epochs, validation, patie
 
 
 def check_refresh(model, refresh, batch_size) -> None:
-    """A partition can be made anew where lengthscales made it, and where all rows are seen in it."""
+    """Check that the model's partition can be recomputed ``refresh`` times."""
     if not checks.seed("refresh", refresh):
         return
     if batch_size is not None:
@@ -91,7 +90,7 @@ def check_refresh(model, refresh, batch_size) -> None:
 
 
 def check_checkpoint(checkpoint, seconds, resume) -> None:
-    """Where training is kept, and whether it goes on."""
+    """Check the arguments of checkpoints."""
     if checkpoint is not None and not isinstance(checkpoint, str | os.PathLike):
         raise ValueError(f"checkpoint must be the name of a file, got {type(checkpoint).__name__}")
     checks.not_negative("checkpoint_seconds", checks.number("checkpoint_seconds", seconds))

@@ -1,4 +1,4 @@
-"""Checkpoints: where training stands, written to a file every so often, so that it can go on after its process died."""
+"""Checkpoints: the state of training, written to a file every so often, so that a killed fit can be resumed."""
 
 import hashlib
 import json
@@ -18,17 +18,23 @@ _PART_ROWS = 1 << 16
 
 
 class Checkpoint:
-    """A file with a section for each start of a fit and each round after.
+    """A file with a section for each start and each round of a fit; without a path, nothing is kept.
 
-    What it belongs to is checked before anything of it is used.
+    Args:
+        path: the file.
+        seconds: the least time between two writings.
+        resume: whether to go on from an existing file.
+        origin: the fit that the file belongs to (see `origin`); a file of another fit is refused.
     """
 
-    def __init__(self, path: Path, seconds: float, resume: bool, origin: dict[str, Any]):
+    def __init__(self, path: Path | None = None, seconds: float = 0.0, resume: bool = False, origin: Any = None):
         self._path, self._seconds, self._origin = path, seconds, origin
-        self._sections: dict[str, Any] = {}
+        self.sections: dict[str, Any] = {}
         self._written = time.monotonic()
+        if path is None:
+            return
         if not path.exists():
-            self._write()  # a place that cannot be written says so now
+            self._write(path)  # a place that cannot be written is an error now
         elif not resume:
             raise ValueError(
                 f"checkpoint {path} is there already; pass resume=True to go on from it, or remove it to start anew"
@@ -36,70 +42,62 @@ class Checkpoint:
         else:
             stored = modelfile.read(path, "checkpoint")
             _check_origin(path, stored["origin"], origin)
-            self._sections = stored["sections"]
+            self.sections = stored["sections"]
 
     def section(self, start: int) -> "Section":
         """The part of the file for one start."""
         return Section(self, str(start))
 
     def round(self, number: int, model) -> "Section":
-        """The part of the file for a round that begins with ``model``.
-
-        What an earlier start or number of steps had led to begins elsewhere, and is let go.
-        """
+        """The part of the file for a round that begins with ``model``; such a round from another model is removed."""
         name = f"round {number} from {digest(model)}"
-        for other in [key for key in self._sections if key.startswith(f"round {number} ") and key != name]:
-            del self._sections[other]
+        for other in [key for key in self.sections if key.startswith(f"round {number} ") and key != name]:
+            del self.sections[other]
         return Section(self, name)
 
-    def stored(self, name: str) -> Any:
-        """What the file has of a section, or None."""
-        return self._sections.get(name)
-
-    def put(self, name: str, state: Callable[[], Any], now: bool) -> bool:
-        """Write the file with a section's new state, if it is time; and whether that was done."""
-        if not now and time.monotonic() - self._written < self._seconds:
+    def put(self, name: str, state: Callable[[], Any], now: bool = False) -> bool:
+        """Write a section's new state if it is time, or ``now``. Returns whether it was written."""
+        if self._path is None or not (now or time.monotonic() - self._written >= self._seconds):
             return False
-        self._sections[name] = state()
-        self._write()
+        self.sections[name] = state()
+        self._write(self._path)
         return True
 
-    def _write(self) -> None:
-        modelfile.write({"origin": self._origin, "sections": self._sections}, self._path, "checkpoint")
+    def _write(self, path: Path) -> None:
+        modelfile.write({"origin": self._origin, "sections": self.sections}, path, "checkpoint")
         self._written = time.monotonic()
 
 
 class Section:
-    """What an optimiser sees: what there was, and where to leave what there is."""
+    """The part of a checkpoint that one run reads and writes."""
 
-    def __init__(self, checkpoint: Checkpoint | None, name: str = ""):
+    def __init__(self, checkpoint: Checkpoint, name: str):
         self._checkpoint, self._name = checkpoint, name
         self._pending: Callable[[], Any] | None = None
 
     @property
     def stored(self) -> Any:
         """The state to go on from, or None."""
-        return None if self._checkpoint is None else self._checkpoint.stored(self._name)
+        return self._checkpoint.sections.get(self._name)
 
     def offer(self, state: Callable[[], Any]) -> None:
-        """``state()`` describes where training stands; it is called only when it is time to write."""
-        if self._checkpoint is not None:
-            self._pending = None if self._checkpoint.put(self._name, state, now=False) else state
+        """Write ``state()`` if it is time; otherwise remember it for `flush`."""
+        self._pending = None if self._checkpoint.put(self._name, state) else state
 
     def flush(self) -> None:
-        """Write what was offered last and is not written yet."""
-        if self._checkpoint is not None and self._pending is not None:
+        """Write what was offered last, unless it is written already."""
+        if self._pending is not None:
             self._checkpoint.put(self._name, self._pending, now=True)
             self._pending = None
 
 
 def origin(model, data, settings: dict[str, Any]) -> dict[str, Any]:
-    """What a checkpoint belongs to: fingerprints of model and data, and the settings that decide the way."""
+    """What a checkpoint belongs to: fingerprints of model and data, and the settings that training depends on."""
     return {"model": digest(model), "data": fingerprint(data), "settings": settings}
 
 
 def digest(model) -> str:
-    """What tells a model from others."""
+    """A hash of a model."""
     tensors: dict[str, np.ndarray] = {}
     described = json.dumps(serialise.encode(model, tensors), sort_keys=True)
     whole = hashlib.sha256(described.encode())
@@ -109,7 +107,7 @@ def digest(model) -> str:
 
 
 def fingerprint(data) -> str:
-    """What tells data from other data."""
+    """A hash of a data set; of the rows of all processes where there are several."""
     whole = hashlib.sha256()
     if isinstance(data, Batches):
         whole.update(f"batches of {data.num_data} rows".encode())
@@ -123,10 +121,10 @@ def fingerprint(data) -> str:
 
 
 def _sum_of_rows(data: Dataset) -> int:
-    """What tells rows from others, whichever process has which of them: a sum of a number for each."""
+    """A hash that does not depend on which process has which row: the sum of a hash of each row."""
     columns = [data.X, data.targets] + ([] if data.noise_variance is None else [data.noise_variance])
     weights = np.random.default_rng(0).integers(1 << 63, size=sum(a[:1].size for a in columns), dtype=np.uint64) | 1
-    total = np.zeros(1, np.uint64)  # of arrays sums may wrap round
+    total = np.zeros(1, np.uint64)  # an array, since sums of scalars warn when they overflow
     for i in range(0, data.num_data, _PART_ROWS):
         part = np.concatenate([np.asarray(a[i : i + _PART_ROWS]).reshape(-1, a[:1].size) for a in columns], axis=1)
         mixed = (np.ascontiguousarray(part, np.float64).view(np.uint64) * weights).sum(axis=1, dtype=np.uint64)
@@ -135,7 +133,7 @@ def _sum_of_rows(data: Dataset) -> int:
 
 
 def _absorb(whole, array) -> None:
-    """Take in an array a part at a time: it may be a large file."""
+    """Hash an array a part at a time: it may be a large file."""
     array = np.atleast_1d(array if isinstance(array, np.ndarray) else np.asarray(array))
     whole.update(f"{array.dtype.str} {array.shape}\n".encode())
     step = max(1, _PART_BYTES // max(1, array[:1].nbytes))

@@ -1,8 +1,7 @@
-"""A point as the vector that L-BFGS moves: positive numbers as logarithms, and all in units that suit one step length.
+"""The vector that L-BFGS works on: logarithms of positive numbers, and units in which one step length suits all.
 
-From a start where nothing is known of the curvature, L-BFGS takes the same step in every direction. In logarithms it
-comes as soon to a noise that should be small, or to a lengthscale that should be large without end, as to what should
-be near one.
+The first steps of L-BFGS have the same length in every direction, since it does not know the curvature yet. In
+logarithms it reaches very small noise variances and very large lengthscales as soon as values near one.
 """
 
 from typing import Any
@@ -15,12 +14,12 @@ from tightgp.parameters import Parameter, Positive
 
 #: One unit of the vector: in logarithms, and in anything else, such as inducing inputs.
 _LOG_UNIT, _UNIT = 1.0, 2.0
-#: A column whose numbers differ by as much as this (data in large units) has their standard deviation for a unit.
+#: The unit of a column is its standard deviation if that is at least this (data in large units).
 _LARGE = 100
 
 
 def units(point) -> Float[np.ndarray, " k"]:
-    """The unit of each number of the vectors that stand for points like ``point``."""
+    """The unit of each entry of the vector of ``point``."""
     return np.concatenate([_unit(*one) for one in zip(_seen(point), _transforms(point), strict=True)])
 
 
@@ -38,7 +37,7 @@ def to_vector(point, units: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
 
 
 def to_point(vector: Float[Array, " k"], units: Float[Array, " k"], like) -> Any:
-    """The point that a vector stands for, with leaves like those of ``like``. Pure."""
+    """The inverse of `to_vector`: a point with leaves like those of ``like``. Pure."""
     leaves, structure = jax.tree.flatten(like)
     starts = np.cumsum([0, *(leaf.size for leaf in leaves)])
     numbers = vector * units
@@ -50,15 +49,16 @@ def to_point(vector: Float[Array, " k"], units: Float[Array, " k"], like) -> Any
 
 
 def _seen(point) -> list[Array]:
-    """The leaves as the vector has them, but for its units."""
+    """The leaves as the vector has them, before division by the units."""
     pairs = zip(jax.tree.leaves(point), _transforms(point), strict=True)
     return [leaf if transform is None else transform.logarithm(leaf) for leaf, transform in pairs]
 
 
 def _transforms(point) -> list[Positive | None]:
-    """For each leaf the transform of what is positive and taken as a logarithm, None for any other.
+    """For each leaf, its transform if the vector has its logarithm, else None.
 
-    Matrices of positive numbers have one for each row of data, as the variances of q(X): their roots do better.
+    Positive matrices stay as they are stored: they have a row for each row of data, as the variances of q(X) do, and
+    train better that way.
     """
     nodes = jax.tree.leaves(point, is_leaf=lambda node: isinstance(node, Parameter))
     return [_logarithmic(node) for node in nodes if jax.tree.leaves(node)]

@@ -1,4 +1,4 @@
-"""Minibatch training: each epoch compiled, reshuffled, and scored on held-out rows where there are some."""
+"""Minibatch training: each epoch is reshuffled, compiled, and scored on held-out rows if there are any."""
 
 import itertools
 import time
@@ -23,7 +23,7 @@ class MinibatchJob(Job):
     """``epochs`` passes through a source of minibatches.
 
     Without ``validation`` rows the last point is the result. With them it is the best-scoring one, and training ends
-    when ``patience`` epochs in a row have not brought a better one.
+    after ``patience`` epochs in a row without a better one.
     """
 
     unit = "epoch"
@@ -31,42 +31,37 @@ class MinibatchJob(Job):
     def __init__(
         self, optimiser: FirstOrder, source: Source, epochs: int, validation: OnDevice | None = None, patience: int = 10
     ):
-        self._optimiser, self._source, self._epochs = optimiser, source, epochs
+        self._optimiser, self._source, self.length = optimiser, source, epochs
         self._validation, self._patience = validation, patience
         self._segments: Iterator[Segment] | None = None
         self._began, self._taken = 0.0, 0
 
-    @property
-    def length(self) -> int:
-        return self._epochs
-
     def begin(self, objective: Objective, progress: Progress) -> None:
         progress.state = objective.placed(self._optimiser.init(objective.start))
         progress.numbers = {
-            "segments": 0,  # of the epoch under way
-            "sums": {},  # of the scalars over its finite steps
+            "segments": 0,  # segments done in this epoch
+            "sums": {},  # sums of the scalars over its finite steps
             "best score": -np.inf,
-            "waited": 0,
+            "waited": 0,  # epochs since the best score
             "broken": False,  # no step of the last epoch was finite
             "left over": self._source.left_over(),
         }
         source = self._source
-        self._program = objective.program(_segment, self._optimiser, source.resident, _Devices(source.mesh))
+        self._program = objective.program(_segment, self._optimiser, source.resident, source.mesh)
 
     def ended(self, progress: Progress) -> bool:
         epochs, waited = progress.steps, progress.numbers["waited"]
-        objectives = progress.trace.arrays().get("objective", np.zeros(0))
         if progress.numbers["broken"]:
             progress.end(StopReason.NOT_FINITE, f"the objective was not finite at any step of epoch {epochs}")
         elif waited >= self._patience:
             message = f"validation has not improved for {self._patience} epochs; stopped after {epochs}, "
             progress.end(StopReason.PATIENCE, message + f"the best was epoch {epochs - waited}")
-        elif epochs >= self._epochs:
-            progress.end(StopReason.STEP_LIMIT, self._account(progress, objectives))
+        elif epochs >= self.length:
+            progress.end(StopReason.STEP_LIMIT, self._account(progress))
         return progress.reason is not None
 
-    def _account(self, progress: Progress, objectives: np.ndarray) -> str:
-        last = objectives[-max(self._epochs // 10, 2) :]
+    def _account(self, progress: Progress) -> str:
+        last = progress.trace.arrays()["objective"][-max(self.length // 10, 2) :]
         message = f"took all {progress.steps} epochs; the last {len(last)} gained {last[-1] - last[0]:.3g} nats"
         if progress.rejected:
             message += f"; {progress.rejected} of {progress.evaluations} steps were not finite"
@@ -129,19 +124,13 @@ class MinibatchJob(Job):
         self._segments = None
 
 
-class _Devices(eqx.Module):
-    """The devices over which batches are spread, as a part of a program."""
-
-    mesh: Mesh | None = eqx.field(static=True)
-
-
 def _segment(
-    parts: Parts, optimiser: FirstOrder, resident: PlacedRows | None, devices: _Devices, state: State, segment: Segment
+    parts: Parts, optimiser: FirstOrder, resident: PlacedRows | None, mesh: Mesh | None, state: State, segment: Segment
 ) -> tuple[State, Scalars]:
-    """All steps of a segment, and sums of their scalars over its finite steps."""
+    """Take all steps of a segment. Returns sums of their scalars over the finite steps too."""
 
     def body(state, one: Segment):
-        rows = batch_of(one, resident, devices.mesh)
+        rows = batch_of(one, resident, mesh)
 
         def at(point, held):
             return evaluate(point, eqx.combine(held, parts.fixed), rows, one.keys)
@@ -155,7 +144,7 @@ def _segment(
 
 
 def _finite_point(state: State):
-    """Where training stands, or where it last stood if its last step led to something that is not finite."""
+    """The latest point, or the one before if the last step led to numbers that are not finite."""
     finite = all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(state.point))
     return state.point if finite else state.good_point
 

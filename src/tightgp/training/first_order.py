@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from tightgp.training.objective import Evaluation
+from tightgp.training.objective import Evaluation, choose
 
 #: ``evaluate(point, held)``: the objective and its gradient in ``point``, with other trained leaves held.
 Evaluate = Callable[[Any, Any], Evaluation]
@@ -20,9 +20,9 @@ ADAM = optax.scale_by_adam()
 
 
 class State(NamedTuple):
-    """Where training stands, and where it last stood with a finite objective.
+    """The point and the transformation's memory, and both at the last point with a finite objective.
 
-    ``shrink`` multiplies the learning rates, ``caution`` that of natural gradients alone.
+    ``shrink`` multiplies all learning rates, ``caution`` that of natural gradients alone.
     """
 
     point: Any
@@ -36,10 +36,9 @@ class State(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Where a step evaluated the objective: the point, its value, scalars to follow, and whether all is finite.
+    """Where a step evaluated the objective: point, value, scalars for the trace, and whether all are finite.
 
-    ``before`` is the objective before the natural-gradient step, which has not seen these rows yet: what to report of a
-    minibatch.
+    ``before`` is the value before the natural-gradient step on these rows, which a minibatch's trace reports.
     """
 
     point: Any
@@ -90,28 +89,25 @@ class FirstOrder(eqx.Module):
         down = jax.tree.map(lambda g: jnp.where(gained, -g, 0.0), found.gradient)
         updates, next_memory = self.transformation.update(down, s.memory, rest)
         shrink = jnp.where(finite, jnp.minimum(1.2 * s.shrink, 1.0), 0.5 * s.shrink)
-        rate = self._rate(s.taken)
+        rate = self.rate(s.taken) if callable(self.rate) else self.rate
         scale = shrink if rate is None else -shrink * rate
         onwards = eqx.combine(natural, jax.tree.map(lambda x, u: x + jnp.asarray(scale, x.dtype) * u, rest, updates))
         halfway = jax.tree.map(_halfway, s.good_point, s.point)
         new = State(
-            point=_choose(gained, onwards, _choose(finite, s.point, halfway)),
-            memory=_choose(gained, next_memory, _choose(finite, s.memory, s.good_memory)),
-            good_point=_choose(finite, s.point, s.good_point),
-            good_memory=_choose(finite, s.memory, s.good_memory),
+            point=choose(gained, onwards, choose(finite, s.point, halfway)),
+            memory=choose(gained, next_memory, choose(finite, s.memory, s.good_memory)),
+            good_point=choose(finite, s.point, s.good_point),
+            good_memory=choose(finite, s.memory, s.good_memory),
             shrink=shrink,
             caution=jnp.where(gained, jnp.minimum(1.5 * s.caution, 1.0), jnp.maximum(0.5 * s.caution, 1e-9)),
             taken=s.taken + 1,
             rejected=s.rejected + ~finite,
         )
-        point, reached = _choose(gained, moved, s.point), jnp.where(gained, found.value, before)
+        point, reached = choose(gained, moved, s.point), jnp.where(gained, found.value, before)
         followed = {**found.followed, "learning_rate": shrink if rate is None else shrink * rate}
         if self.natural_rate is not None:
             followed["natural_scale"] = s.shrink * s.caution
         return new, Step(point, reached, before, followed, finite)
-
-    def _rate(self, step):
-        return self.rate(step) if callable(self.rate) else self.rate
 
     def _split(self, point) -> tuple[Any, Any]:
         """``point`` in two: what natural gradients train, and the rest."""
@@ -145,7 +141,3 @@ def has_natural_step(node) -> bool:
 
 def _halfway(good, x):
     return jnp.where(jnp.isfinite(x), good + 0.5 * (x - good), good)
-
-
-def _choose(condition, yes, no):
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)

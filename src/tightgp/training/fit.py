@@ -1,9 +1,9 @@
-"""`fit`: one function from a model and data to a trained model and an account of how it went."""
+"""`fit`: train a model on data."""
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,9 +26,9 @@ from tightgp.training.epochs import MinibatchJob
 from tightgp.training.first_order import FirstOrder
 from tightgp.training.full_batch import FirstOrderJob, LBFGSJob
 from tightgp.training.objective import Objective
-from tightgp.training.result import FitResult, StopReason
+from tightgp.training.result import FitResult
 from tightgp.training.rounds import Rounds
-from tightgp.training.run import Job, Progress, Stop, run
+from tightgp.training.run import Job, Progress, run
 
 
 def fit(
@@ -72,28 +72,27 @@ def fit(
             such as ``Block(64)``, they are made of whole blocks, at least one. Rows of blocks of neighbours resemble
             each other and make noisy batches: Adam gets further with ``Block(batch_size, partition="random")``.
         epochs: passes through the data, with minibatches; None makes up about ``steps`` steps.
-        validation: a held-out `Dataset`, scored after each epoch: the best-scoring parameters are returned.
+        validation: a held-out `Dataset`, scored after each epoch; the parameters with the best score are returned.
         patience: epochs without a better validation score after which training ends.
         stream: whether minibatches are gathered on the host. None does so for memory-mapped arrays, and for data too
             large for the device.
         tolerance: relative gain of a step under which training counts as converged; L-BFGS then stops.
         restarts: further starts, drawn at random by ``seed``; the best is returned. Not with minibatches.
         refresh: how often, after training, the rows of a bound that groups neighbours (``Block(64)``) are grouped again
-            by the lengthscales just learnt. Training then goes on for up to ``steps`` more steps. Objectives of
-            different partitions do not compare: the last partition's best is returned. Ends early where the partition
-            stays the same and training had converged.
+            by the lengthscales just learnt. Each time, training goes on for up to ``steps`` steps. Objectives of
+            different partitions do not compare: the last partition's best is returned. Ends early when training has
+            converged and the partition stays the same.
         seed: decides restarts and the order of rows; the same seed gives the same result.
         progress: show a bar, where standard error is a terminal.
         callback: called as ``callback(step, row)`` with a step's scalars: after each L-BFGS iteration, after every 50
             full-batch steps, and after each epoch. Returning True ends training. With ``refresh``, steps are counted
             on, and ``row["partition"]`` numbers the partitions.
-        checkpoint: a file that keeps where training stands. It is written every ``checkpoint_seconds``, when training
-            ends, and on Ctrl-C, and is always whole: the process may be killed at any moment. `Batches` must come in
-            the same order again.
-        checkpoint_seconds: how long to wait between two writings.
-        resume: go on from ``checkpoint`` where it exists, to the same numbers that training without the break would
-            have reached. ``steps``, ``epochs``, ``patience``, ``tolerance``, ``restarts`` and ``refresh`` may differ
-            from before.
+        checkpoint: a file with the state of training. It is written every ``checkpoint_seconds``, when training ends,
+            and on Ctrl-C. It is always complete, even if the process is killed. To resume, `Batches` must come in the
+            same order again.
+        checkpoint_seconds: the least time between two writings.
+        resume: go on from ``checkpoint`` if it exists, to the same numbers as without the interruption. ``steps``,
+            ``epochs``, ``patience``, ``tolerance``, ``restarts`` and ``refresh`` may differ from before.
 
     Returns:
         A `FitResult`. With minibatches its trace has one row an epoch, means over the epoch's steps. Ctrl-C ends
@@ -139,33 +138,39 @@ def fit(
         rows, mesh = source.sample(), source.mesh
         epochs = epochs or -(-steps // source.steps)
         job = MinibatchJob(_first_order(method, learning_rate, natural_rate), source, epochs, held_out, patience)
-    file = None
+    open_checkpoint: Callable[[], Checkpoint] = Checkpoint
     if checkpoint is not None:
-        file = partial(Checkpoint, Path(checkpoint), checkpoint_seconds, resume, origin(given, data, settings))
+        made_by = origin(given, data, settings)
+        open_checkpoint = partial(Checkpoint, Path(checkpoint), checkpoint_seconds, resume, made_by)
     trainer = _Trainer(job, progress, callback, refresh)
     if distributed.is_multiprocess():
         team.check(given, data, rows, job, restarts, refresh)
         shared = team.SharedObjective(model, rows)
-        return team.together(shared, lambda: _train(lambda _: shared, 0, trainer, file, data, began), checkpoint)
+        return team.together(
+            shared, lambda: _train(lambda _: shared, 0, trainer, open_checkpoint(), data, began), checkpoint
+        )
 
     def start(number: int) -> Objective:
-        return Objective(model if number == 0 else _another(model, seed, number, rows), rows, mesh)
+        if number == 0:
+            return Objective(model, rows, mesh)
+        key = jax.random.fold_in(jax.random.key(seed), number)
+        return Objective(model.random_start(key, rows), rows, mesh)
 
-    return _train(start, restarts, trainer, file, data, began)
+    return _train(start, restarts, trainer, open_checkpoint(), data, began)
 
 
 def _train(
-    start: Callable[[int], Objective], restarts: int, trainer: "_Trainer", file, data, began: float
+    start: Callable[[int], Objective], restarts: int, trainer: "_Trainer", checkpoint: Checkpoint, data, began: float
 ) -> FitResult:
-    """Train from each start, go on from the best, and account for all."""
-    kept = None if file is None else file()
+    """Train from each start, and on new partitions from the best one."""
     runs: list[tuple[Progress, Objective, Any]] = []
     for number in range(restarts + 1):
         objective = start(number)
-        progress, best = trainer(objective, Section(None) if kept is None else kept.section(number))
+        progress, best = trainer(objective, checkpoint.section(number))
         runs.append((progress, objective, best))
         if progress.ended_by_user:
             break
+    starts = [progress for progress, _, _ in runs]
     progress, objective, best = max(runs, key=lambda run: run[0].objective)
     if progress.objective == -np.inf and progress.ended_by_user:  # ended before anything was evaluated
         progress.objective = float(objective.at_vector(objective.to_vector(objective.start)).value)
@@ -174,22 +179,20 @@ def _train(
     if not np.isfinite(progress.objective):
         why = objective.model(objective.start).explain(objective.rows)
         raise NumericalError(f"{progress.message}\n{why}" if trainer.job.unit == "epoch" else why)
-    rounds, last = Rounds(distributed.to_one_device(objective.model(best)), progress), runs[-1][0]
-    if last.ended_by_user:
-        rounds.end(last.reason or StopReason.INTERRUPTED, last.message)
-    elif trainer.refresh:
-        rounds.go_on(data, trainer.refresh, trainer, kept)
+    rounds = Rounds(distributed.to_one_device(objective.model(best)), progress, starts)
+    if trainer.refresh and not rounds.reason.by_user:
+        rounds.train(data, trainer.refresh, trainer, checkpoint)
     return FitResult(
         model=distributed.to_one_device(rounds.model),
         trace=rounds.trace() if trainer.refresh else progress.trace.arrays(),
         reason=rounds.reason,
         message=rounds.message,
-        objective=rounds.objective,
+        objective=rounds.kept[-1].objective,
         seconds=time.perf_counter() - began,
-        evaluations=sum(run[0].evaluations for run in runs) + rounds.evaluations,
-        rejected=sum(run[0].rejected for run in runs) + rounds.rejected,
-        steps=sum(one.steps for one in rounds.kept),
-        restarts=[run[0].objective for run in runs],
+        evaluations=sum(run.evaluations for run in rounds.runs),
+        rejected=sum(run.rejected for run in rounds.runs),
+        steps=sum(run.steps for run in rounds.kept),
+        restarts=[run.objective for run in starts],
     )
 
 
@@ -200,7 +203,7 @@ def _first_order(method, learning_rate, natural_rate) -> FirstOrder:
 
 
 def _described(learning_rate):
-    """What tells a learning rate from another: the number, or a schedule's numbers at some steps."""
+    """A learning rate as it is compared with a checkpoint's: a number, or those of a schedule at some steps."""
     if not callable(learning_rate):
         return float(learning_rate)
     return [float(learning_rate(step)) for step in (0, 1, 10, 100, 1000, 10_000)]
@@ -218,44 +221,9 @@ def _held_out(model, validation: Dataset) -> OnDevice:
     return rows
 
 
-def _another(model, seed: int, start: int, rows):
-    return model.random_start(jax.random.fold_in(jax.random.key(seed), start), rows)
-
-
-class _Report:
-    """What a run calls to be seen and, after each step worth it, to be stopped."""
-
-    def __init__(self, bar: ProgressBar, callback):
-        self._bar, self._callback, self._state = bar, callback, "running"
-
-    def __call__(self, step: int, row: dict[str, float], state: str) -> None:
-        self._state = state
-        self._bar.update(step, state)
-        if self._callback is not None and self._callback(step, row):
-            raise Stop
-
-    def within(self, step: float) -> None:
-        """Move on between two steps."""
-        self._bar.update(step, self._state)
-
-
-@contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """Keep LAPACK to one thread on a CPU.
-
-    Its threads wait busily after each small factor, on the cores that the compiled program needs: at M = 256 on two
-    cores an evaluation took 160 ms with them and 110 without.
-    """
-    if not on_cpu():
-        yield
-        return
-    with threadpool_limits(1, "blas"):
-        yield
-
-
 @dataclass(frozen=True)
 class _Trainer:
-    """Runs a job where the user sees it and can end it."""
+    """Runs a job, with its progress bar and the user's callback."""
 
     job: Job
     progress: bool
@@ -263,17 +231,19 @@ class _Trainer:
     refresh: int
 
     def __call__(
-        self, objective: Objective, section: Section, partition: int = 0, before: int = 0
+        self, objective: Objective, section: Section, partition: int = 0, steps_before: int = 0
     ) -> tuple[Progress, Any]:
-        """Train on a partition of the rows, after ``before`` steps on those before; where it stands, and the best."""
+        """Train on a partition of the rows, after ``steps_before`` on earlier ones. Returns the best point too."""
         progress = Progress(objective.start)
         title = f"partition {partition + 1} of {self.refresh + 1}" if self.refresh else self.job.unit
-        with _one_blas_thread(), ProgressBar(self.job.length, self.progress, title, "compiling") as bar:
-            run(self.job, objective, progress, _Report(bar, self._counted(partition, before)), section)
-        return progress, self.job.point(objective, progress.best)
+        numbered = {"partition": partition} if self.refresh else {}
 
-    def _counted(self, partition: int, before: int) -> Callable | None:
-        callback = self.callback
-        if callback is None or not self.refresh:
-            return callback
-        return lambda step, row: callback(before + step, {**row, "partition": partition})
+        def callback(step: int, row: dict[str, float]) -> bool:
+            return self.callback is not None and self.callback(steps_before + step, {**row, **numbered})
+
+        # LAPACK's threads wait busily after each small factor, on the cores that the compiled program needs: at M = 256
+        # on two cores an evaluation took 160 ms with them and 110 without.
+        one_thread = threadpool_limits(1, "blas") if on_cpu() else nullcontext()
+        with one_thread, ProgressBar(self.job.length, self.progress, title, "compiling") as bar:
+            run(self.job, objective, progress, bar, callback, section)
+        return progress, self.job.point(objective, progress.best)

@@ -10,13 +10,13 @@ import numpy as np
 from tightgp.training import lbfgs
 from tightgp.training.first_order import FirstOrder, State
 from tightgp.training.lbfgs import LBFGS, Report
-from tightgp.training.objective import Objective, Parts, Scalars, evaluate
+from tightgp.training.objective import Objective, Parts, Scalars, choose, evaluate
 from tightgp.training.result import StopReason
 from tightgp.training.run import Job, Progress
 
-#: First-order steps of a compiled run, after which progress is shown and an interruption is heard.
+#: First-order steps of one compiled call; progress is shown and Ctrl-C is handled after each.
 _RUN = 50
-#: Training has come to rest where no entry of the gradient is larger than this.
+#: Training has converged where no entry of the gradient is larger than this.
 _FLAT = 1e-6
 
 
@@ -26,11 +26,7 @@ class LBFGSJob(Job):
     optimiser = LBFGS()
 
     def __init__(self, steps: int, tolerance: float):
-        self._steps, self._tolerance = steps, tolerance
-
-    @property
-    def length(self) -> int:
-        return self._steps
+        self.length, self._tolerance = steps, tolerance
 
     def begin(self, objective: Objective, progress: Progress) -> None:
         start = objective.to_vector(objective.start)
@@ -50,8 +46,8 @@ class LBFGSJob(Job):
             progress.end(StopReason.FLAT, f"gradient is zero after {progress.steps} steps")
         elif numbers["gain"] <= self._tolerance:
             progress.end(StopReason.TOLERANCE, f"gain fell under the tolerance after {progress.steps} steps")
-        elif progress.steps >= self._steps:
-            progress.end(StopReason.STEP_LIMIT, f"stopped at the limit of {self._steps} steps")
+        elif progress.steps >= self.length:
+            progress.end(StopReason.STEP_LIMIT, f"stopped at the limit of {self.length} steps")
         elif numbers["failed"]:
             message = f"line search failed after {progress.steps} steps: nothing better on its way"
             progress.end(StopReason.LINE_SEARCH, message)
@@ -84,7 +80,7 @@ def _lbfgs_step(parts: Parts, optimiser: LBFGS, state: lbfgs.State, trial=None) 
 
 
 class _Climb(NamedTuple):
-    """Where first-order steps stand, and the best point that they evaluated."""
+    """The state of a first-order optimiser, and the best point that it evaluated."""
 
     state: State
     best: Any
@@ -99,11 +95,7 @@ class FirstOrderJob(Job):
     """
 
     def __init__(self, optimiser: FirstOrder, steps: int, tolerance: float):
-        self._optimiser, self._steps, self._tolerance = optimiser, steps, tolerance
-
-    @property
-    def length(self) -> int:
-        return self._steps
+        self._optimiser, self.length, self._tolerance = optimiser, steps, tolerance
 
     def begin(self, objective: Objective, progress: Progress) -> None:
         state = self._optimiser.init(objective.start)
@@ -114,8 +106,8 @@ class FirstOrderJob(Job):
     def ended(self, progress: Progress) -> bool:
         if progress.steps and progress.objective == -np.inf:
             progress.end(StopReason.NOT_FINITE, "the objective is not finite at the start")
-        elif progress.steps >= self._steps:
-            last = progress.trace.arrays()["objective"][-max(self._steps // 10, 2) :]
+        elif progress.steps >= self.length:
+            last = progress.trace.arrays()["objective"][-max(self.length // 10, 2) :]
             gain = float(last[-1] - last[0])
             rest = len(last) > 1 and abs(gain) <= self._tolerance * len(last) * (1 + abs(progress.objective))
             message = f"took all {progress.steps} steps; the last {len(last)} gained {gain:.3g} nats"
@@ -123,7 +115,7 @@ class FirstOrderJob(Job):
         return progress.reason is not None
 
     def advance(self, objective: Objective, progress: Progress) -> dict[str, float] | None:
-        length = min(_RUN, self._steps - progress.steps)
+        length = min(_RUN, self.length - progress.steps)
         climb, columns = self._program(progress.state, np.zeros(length))
         progress.trace.extend(columns)
         progress.state = climb
@@ -135,7 +127,7 @@ class FirstOrderJob(Job):
 
 
 def _steps(parts: Parts, optimiser: FirstOrder, climb: _Climb, numbers):
-    """As many steps as there are ``numbers``, and the scalars of each."""
+    """As many steps as ``numbers`` has entries, and the scalars of each."""
 
     def body(c: _Climb, _):
         def at(point, held):
@@ -143,8 +135,7 @@ def _steps(parts: Parts, optimiser: FirstOrder, climb: _Climb, numbers):
 
         state, step = optimiser.step(c.state, at, parts.fixed)
         better = step.finite & (step.value > c.best_value)
-        best = jax.tree.map(lambda a, b: jnp.where(better, a, b), step.point, c.best)
-        row = {"objective": step.value, **step.followed, "rejected": state.rejected}
-        return _Climb(state, best, jnp.where(better, step.value, c.best_value)), row
+        best, best_value = choose(better, (step.point, step.value), (c.best, c.best_value))
+        return _Climb(state, best, best_value), {"objective": step.value, **step.followed, "rejected": state.rejected}
 
     return jax.lax.scan(body, climb, numbers)

@@ -1,8 +1,8 @@
 """Where minibatches come from: arrays on one or several devices, arrays on the host, or an iterator.
 
-Every epoch is cut into equal batches of at most ``batch_size`` rows; where they do not come out even, a batch ends in a
-row of weight zero. Where a model has blocks of rows that must not be parted, all this holds of blocks instead. A source
-gives its epochs in segments, each one compiled program long.
+Every epoch is cut into equal batches of at most ``batch_size`` rows, some of them padded by a row of weight zero. Where
+a model has blocks of rows, batches are made of whole blocks in the same way. A source gives an epoch in segments: the
+batches of one call of the compiled program.
 """
 
 import abc
@@ -18,6 +18,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from tightgp.data import Batches
+from tightgp.data.partition import Partition
 from tightgp.data.placement import (
     OnDevice,
     OnDevices,
@@ -31,16 +32,16 @@ from tightgp.data.placement import (
 )
 from tightgp.data.rows import Rows
 
-#: A segment of batches that are drawn on the device has at most so many steps: after each, an interruption is heard.
+#: Most steps of a segment whose rows are on the device; Ctrl-C is handled after each segment.
 _SEGMENT_STEPS = 500
-#: A segment of batches from the host holds about this many bytes.
+#: Bytes of a segment whose rows come from the host, about.
 _SEGMENT_BYTES = 16 << 20
 #: Segments made ahead of the one in use.
 _AHEAD = 2
 
 
 class Segment(NamedTuple):
-    """Batches of some steps, stacked: rows; or, where rows are on the device, their numbers and weights there."""
+    """Batches of some steps, stacked: ``rows``; or ``index`` and ``weight`` of rows that are on the device already."""
 
     keys: jax.Array
     rows: Rows | None = None
@@ -54,41 +55,46 @@ class Segment(NamedTuple):
 
 
 class Source(abc.ABC):
-    """Minibatches, epoch by epoch. ``steps`` is the number of batches in an epoch."""
+    """Minibatches, epoch by epoch."""
 
+    #: Number of batches in an epoch.
     steps: int
     #: Rows on the device from which a program draws its batches; None where segments hold the rows.
     resident: PlacedRows | None = None
     #: The devices over which batches are spread; None for one device.
     mesh: Mesh | None = None
 
-    @abc.abstractmethod
     def epoch(self, number: int) -> Iterator[Segment]:
+        """The segments of an epoch, made ahead of their use."""
+        return _ahead(self._segments(number))
+
+    @abc.abstractmethod
+    def _segments(self, number: int) -> Iterator[Segment]:
         """The segments of an epoch."""
 
     @abc.abstractmethod
     def sample(self) -> PlacedRows:
-        """Rows to start from, and to look at where something goes wrong."""
+        """Some rows, for a model's start and to explain errors."""
 
     def left_over(self) -> Any:
-        """What the next epoch begins with, for a checkpoint."""
+        """Rows with which the next epoch begins, for a checkpoint."""
         return None
 
     def begin_with(self, left_over: Any) -> None:
-        """Begin the next epoch with this."""
+        """Begin the next epoch with these rows."""
         assert left_over is None
 
 
 def plan(rows: int, steps: int, seed: tuple[int, ...], size: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows make up each batch of an epoch (steps, rows), shuffled by ``seed``, and their weights.
+    """The rows of each batch of an epoch (steps, rows), shuffled by ``seed``, and their weights.
 
     Blocks of ``size`` consecutive rows stay together; the last may be short, and is padded by rows of weight zero.
-    Every batch stands for all blocks: a row's weight is how many there are for each one in its batch (maths 4.1d).
+    Every batch stands for all blocks: a row's weight is the number of blocks over that in its batch (maths 4.1d).
     """
     blocks = math.ceil(rows / size)
     most = math.ceil(blocks / steps)
     order = np.random.default_rng(seed).permutation(blocks)
-    place = np.arange(steps * most).reshape(most, steps).T  # what is missing is then spread over the batches
+    place = np.arange(steps * most).reshape(most, steps).T  # so the padding is spread over the batches
     real = place < blocks
     weight = real * (blocks / real.sum(axis=1, keepdims=True))
     block = order[np.minimum(place, blocks - 1)]
@@ -97,7 +103,7 @@ def plan(rows: int, steps: int, seed: tuple[int, ...], size: int = 1) -> tuple[n
 
 
 def count_steps(rows: int, batch_size: int, size: int = 1) -> int:
-    """How many batches an epoch has."""
+    """Number of batches in an epoch."""
     blocks = math.ceil(rows / size)
     return 1 if batch_size >= rows else math.ceil(blocks / max(batch_size // size, 1))
 
@@ -107,34 +113,38 @@ def _keys(seed: int, epoch: int, steps: int) -> jax.Array:
 
 
 class Resident(Source):
-    """Rows on one or several devices, where a program draws its batches.
+    """Rows on one or several devices, from which the program takes its batches.
 
-    Of several devices each draws from its own rows: batches are stratified by device.
+    Each of several devices takes from its own rows, so batches are stratified by device.
     """
+
+    resident: OnDevice | OnDevices
 
     def __init__(self, rows: Rows, order: np.ndarray | None, size: int, batch_size: int, seed: int):
         count = rows.num_rows
         self._seed, self._size = seed, min(size, count)
         self.steps = count_steps(count, min(batch_size, count), self._size)
-        placed = place(rows, order, self._size)
-        self._counts = _counts_on_devices(placed, count)
-        if min(-(-own // self._size) for own in self._counts) < self.steps:  # a device without rows for every batch
-            placed, self._counts = on_device(rows if order is None else rows.take(order)), [count]
-        self.resident = placed
-        self.mesh = placed.spread_over
+        placed = place(rows, order, Partition(self._size))
+        counts = _counts_on_devices(placed, count)
+        enough = min(counts) > (self.steps - 1) * self._size  # every device has rows for every batch
+        if isinstance(placed, OnDevice | OnDevices) and enough:
+            self.resident, self._counts = placed, counts
+        else:
+            self.resident, self._counts = on_device(rows if order is None else rows.take(order)), [count]
+        self.mesh = self.resident.spread_over
 
     def plan(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Which rows of their device make up each batch of an epoch, and their weights."""
-        seeds = [
-            (self._seed, number, device) if device else (self._seed, number) for device in range(len(self._counts))
-        ]
-        plans = [plan(own, self.steps, seed, self._size) for own, seed in zip(self._counts, seeds, strict=True)]
+        """The rows of each batch of an epoch, numbered on each device, and their weights."""
+        seed = self._seed, number
+        plans = [plan(own, self.steps, (*seed, device), self._size) for device, own in enumerate(self._counts)]
         most = max(index.shape[1] for index, _ in plans)
         index, weight = zip(*(_widened(*one, most) for one in plans), strict=True)
         return np.concatenate(index, axis=1), np.concatenate(weight, axis=1)
 
     def epoch(self, number: int) -> Iterator[Segment]:
-        assert self.resident is not None
+        return self._segments(number)  # a thread would cost more than it saves
+
+    def _segments(self, number: int) -> Iterator[Segment]:
         index, weight = self.plan(number)
         keys = _keys(self._seed, number, self.steps)
         dtype = self.resident.like.X.dtype
@@ -145,19 +155,18 @@ class Resident(Source):
             yield Segment(keys[part], None, *_on_devices(drawn, self.mesh))
 
     def sample(self) -> PlacedRows:
-        assert self.resident is not None
         return self.resident
 
 
 def _counts_on_devices(placed: PlacedRows, count: int) -> list[int]:
-    """How many rows are on each device, without padding."""
+    """Number of rows on each device, without padding."""
     devices = placed.mesh.size if isinstance(placed, OnDevices) else 1
     starts = np.arange(devices) * placed.num_rows
     return np.clip(count - starts, 0, placed.num_rows).tolist()
 
 
 def _widened(index: np.ndarray, weight: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """A plan with batches of ``width`` rows, of which the new ones weigh nothing."""
+    """A plan padded to batches of ``width`` rows by rows of weight zero."""
     extra = ((0, 0), (0, width - index.shape[1]))
     return np.pad(index, extra, mode="edge"), np.pad(weight, extra)
 
@@ -168,7 +177,7 @@ def _on_devices(tree: Any, mesh: Mesh | None) -> Any:
 
 
 class Streamed(Source):
-    """Rows that stay on the host, such as a memory-mapped file: batches are gathered there and sent ahead."""
+    """Rows that stay on the host, such as a memory-mapped file; batches are gathered there and sent ahead of use."""
 
     def __init__(self, rows: Rows, order: np.ndarray | None, size: int, batch_size: int, seed: int):
         self._rows, self._order, self._seed = rows.map(np.asarray), order, seed
@@ -177,14 +186,11 @@ class Streamed(Source):
         self.mesh = _mesh_for_batches()
 
     def plan(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Which rows make up each batch of an epoch, and their weights."""
+        """The rows of each batch of an epoch, and their weights."""
         index, weight = plan(self._rows.num_rows, self.steps, (self._seed, number), self._size)
         index = index if self._order is None else self._order[index]
         devices = 1 if self.mesh is None else self.mesh.size * self._size
         return _widened(index, weight, -(-index.shape[1] // devices) * devices)
-
-    def epoch(self, number: int) -> Iterator[Segment]:
-        return _ahead(self._segments(number))
 
     def sample(self) -> PlacedRows:
         first: Any = slice(0, 10 * self._batch_size)
@@ -204,9 +210,9 @@ class Streamed(Source):
 
 
 class Iterated(Source):
-    """Batches that an iterator gives, cut again into equal ones; what is left over begins the next epoch.
+    """Batches from an iterator, cut again into equal ones; rows left over begin the next epoch.
 
-    Blocks are made among the rows of a batch: the other rows are not known.
+    Blocks are made among the rows of a batch, since the other rows are not known.
     """
 
     def __init__(self, batches: Batches, model, batch_size: int, seed: int):
@@ -222,9 +228,6 @@ class Iterated(Source):
 
     def begin_with(self, left_over: dict | None) -> None:
         self._left = [] if left_over is None else [Rows(**left_over)]
-
-    def epoch(self, number: int) -> Iterator[Segment]:
-        return _ahead(self._segments(number))
 
     def sample(self) -> PlacedRows:
         rows = self._in_order(self._model.check_rows(self._batches.first()))
@@ -263,7 +266,7 @@ class Iterated(Source):
 
 
 def _mesh_for_batches() -> Mesh | None:
-    """The devices over which batches from the host are spread; None where there is one."""
+    """The devices over which batches from the host are spread; None for one device."""
     one = jax.device_count() == 1 or getattr(jax.config, "jax_default_device", None) is not None
     return None if one else device_mesh()
 
@@ -283,7 +286,7 @@ def _joined(parts: list[Rows]) -> Rows:
 
 
 def batch_of(segment: Segment, resident: PlacedRows | None, mesh: Mesh | None) -> PlacedRows:
-    """The placed rows of one step: ``segment`` is that of a single step, without the axis of steps. Pure."""
+    """The rows of one step, from a segment without its axis of steps. Pure."""
     if resident is not None:
         assert isinstance(resident, OnDevice | OnDevices)
         return resident.take(segment.index, segment.weight)
@@ -291,28 +294,17 @@ def batch_of(segment: Segment, resident: PlacedRows | None, mesh: Mesh | None) -
     return OnDevice(segment.rows) if mesh is None else OnDevices(segment.rows, mesh)
 
 
-def _ahead(segments: Iterator) -> Iterator:
+def _ahead(segments: Iterator[Segment]) -> Iterator[Segment]:
     """``segments``, made by a thread of its own while the device works on earlier ones."""
-    ready: queue.Queue = queue.Queue(_AHEAD)
-    stop = threading.Event()
+    ready: queue.SimpleQueue = queue.SimpleQueue()
+    room, stop = threading.Semaphore(_AHEAD), threading.Event()
 
-    def put(item) -> bool:
-        while not stop.is_set():
+    def work() -> None:
+        while room.acquire() and not stop.is_set():
             try:
-                ready.put(item, timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    def work():
-        try:
-            for segment in segments:
-                if not put((segment, None)):
-                    return
-            put((None, None))
-        except BaseException as error:
-            put((None, error))
+                ready.put((next(segments, None), None))
+            except BaseException as error:
+                ready.put((None, error))
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
@@ -323,14 +315,16 @@ def _ahead(segments: Iterator) -> Iterator:
                 raise error
             if segment is None:
                 return
+            room.release()
             yield segment
     finally:
         stop.set()
+        room.release()
         thread.join(timeout=1)  # a slow source may be in the middle of reading
 
 
 def choose(model, data, batch_size: int, seed: int, stream: bool | None):
-    """``model`` with its blocks decided, and the source that fits ``data``: on the device if there is room there."""
+    """``model`` with its blocks fixed, and a source of batches: rows stay on the device if there is room."""
     if isinstance(data, Batches):
         model = model.grouped_by(model.check_rows(data.first()).X)
         return model, Iterated(data, model, batch_size, seed)

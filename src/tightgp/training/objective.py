@@ -1,4 +1,4 @@
-"""A model and its rows as optimisers take them: trained leaves, and the objective's value and gradient there."""
+"""The objective as optimisers see it: a function of the trained leaves, with its gradient."""
 
 import functools
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from tightgp.training import coordinates
 
 
 class Evaluation(NamedTuple):
-    """The objective at one point: its value, its gradient, scalars to follow, and whether all is finite."""
+    """The objective at one point: value, gradient, scalars for the trace, and whether all are finite."""
 
     value: jax.Array
     gradient: Any
@@ -25,7 +25,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(point, fixed, rows: PlacedRows, key: jax.Array | None = None) -> Evaluation:
-    """The objective of the model that ``point`` and ``fixed`` make, and its gradient in ``point``. Pure."""
+    """The objective of the model of ``point`` and ``fixed``, and its gradient in ``point``. Pure."""
 
     def objective(point):
         return eqx.combine(point, fixed).objective(rows, key)
@@ -37,8 +37,13 @@ def evaluate(point, fixed, rows: PlacedRows, key: jax.Array | None = None) -> Ev
     return Evaluation(value, gradient, {"gradient_norm": norm, **followed}, finite)
 
 
+def choose(condition, yes, no):
+    """One of two trees of the same shapes, by a flag that may be traced."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+
+
 class Parts(NamedTuple):
-    """What a program is given of an `Objective`."""
+    """The parts of an `Objective` that its compiled programs take."""
 
     start: Any
     fixed: Any
@@ -53,7 +58,7 @@ class Parts(NamedTuple):
 
 
 class Scalars(eqx.Module):
-    """Named numbers as one array, which takes one transfer from an accelerator."""
+    """Named numbers in one array, so that reading them takes one transfer from the device."""
 
     values: jax.Array
     names: tuple[str, ...] = eqx.field(static=True)
@@ -61,9 +66,8 @@ class Scalars(eqx.Module):
     @classmethod
     def of(cls, named: dict[str, Any]) -> "Scalars":
         """From scalars and flags."""
-        numbers = [jnp.asarray(value) for value in named.values()]
         dtype = jnp.result_type(float)
-        return cls(jnp.stack([number.astype(dtype) for number in numbers]), tuple(named))
+        return cls(jnp.stack([jnp.asarray(value, dtype) for value in named.values()]), tuple(named))
 
     def read(self) -> dict[str, float]:
         """The numbers on the host."""
@@ -91,8 +95,8 @@ class Objective:
     def program(self, function: Callable, *more: Any) -> Callable:
         """``function(parts, *more, *arguments)`` as a compiled function of ``arguments``.
 
-        Trees of modules are taken apart once here and not at each call, which takes longer than a small problem's
-        arithmetic. Objectives that differ in their numbers alone share the program.
+        Trees of modules are flattened once here and not in each call, which takes longer than a small problem's
+        arithmetic. Objectives that differ in their numbers alone share one compiled program.
         """
         arrays, outline = _take_apart((self._parts, more))
         return functools.partial(_compiled(function, outline), arrays)
@@ -128,7 +132,7 @@ class Objective:
 
 
 class _Outline(NamedTuple):
-    """A tree without its arrays: what a program is compiled for."""
+    """A tree without its arrays, which a program is compiled for."""
 
     arrays: Any
     rest: Any

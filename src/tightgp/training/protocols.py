@@ -14,10 +14,10 @@ class Trainable(Protocol):
     """Any model: `prepare` once, then `objective` many times."""
 
     def prepare(self, data: Any) -> tuple[Any, PlacedRows]:
-        """The model with everything decided that depends on the data, and the rows where they are computed with."""
+        """The model with all that depends on the data fixed, and the rows placed on their devices."""
 
     def objective(self, rows: PlacedRows, key: jax.Array | None = None) -> tuple[jax.Array, dict[str, Any]]:
-        """What training maximises, and named scalars worth following. Pure."""
+        """What training maximises, and named scalars for the trace. Pure."""
 
     def random_start(self, key: jax.Array, rows: PlacedRows) -> Any:
         """Another start for training."""
@@ -33,14 +33,14 @@ class Minibatched(Protocol):
     natural_rate: float
 
     def check_rows(self, data: Dataset) -> Rows:
-        """Refuse data that the model cannot be trained on; its rows, still where they are."""
+        """The rows of ``data``, where they are; ValueError if the model cannot be trained on them."""
 
     def grouped_by(self, X: Any) -> Any:
         """The model with its partition of ``X`` fixed."""
 
     @property
     def rows_together(self) -> int:
-        """How many consecutive rows a minibatch must not part."""
+        """How many consecutive rows stay together in a minibatch."""
 
     def for_targets(self, vector: bool) -> Any:
         """The model for targets (N,), or (N, P)."""

@@ -12,16 +12,16 @@ class StopReason(Enum):
 
     TOLERANCE = "tolerance"  #: the objective gained less than the tolerance
     FLAT = "flat"  #: the gradient is zero
-    PATIENCE = "patience"  #: held-out rows have not been predicted better for a while
+    PATIENCE = "patience"  #: the validation score has not improved for some epochs
     STEP_LIMIT = "step limit"  #: all steps or epochs were taken
-    LINE_SEARCH = "line search"  #: nothing better was found along the direction
+    LINE_SEARCH = "line search"  #: the line search found no better point
     CALLBACK = "callback"  #: the callback asked for it
     INTERRUPTED = "interrupted"  #: Ctrl-C
     NOT_FINITE = "not finite"  #: the objective is not finite
 
     @property
     def converged(self) -> bool:
-        """Whether training had come to rest."""
+        """Whether training converged."""
         return self in (StopReason.TOLERANCE, StopReason.FLAT, StopReason.PATIENCE)
 
     @property
@@ -32,7 +32,7 @@ class StopReason(Enum):
 
 @dataclass(frozen=True, repr=False)
 class FitResult:
-    """A trained model and how it came about.
+    """A trained model, and how its training went.
 
     Attributes:
         model: the trained model.
@@ -62,7 +62,7 @@ class FitResult:
 
     @property
     def converged(self) -> bool:
-        """Whether training came to rest."""
+        """Whether training converged."""
         return self.reason.converged
 
     @property

@@ -1,42 +1,40 @@
-"""Rounds: rows are grouped again by what was learnt, and training goes on from there."""
+"""Rounds: the rows are grouped again by the lengthscales just learnt, and training goes on."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tightgp.training.checkpoint import Checkpoint, Section
+from tightgp.training.checkpoint import Checkpoint
 from tightgp.training.objective import Objective
 from tightgp.training.result import StopReason
 from tightgp.training.run import Progress
 
 
 class Rounds:
-    """Training on one partition of the rows after the other, from the first one's best point on.
+    """Training on one partition of the rows after the other, from the best start on.
 
-    Each partition is an objective of its own, so the last one's result counts, even if it is lower than an earlier one.
+    Each partition has its own objective, so the last one's result counts, even if it is lower than an earlier one.
+
+    Attributes:
+        model: the best model on the last partition.
+        runs: all runs: those of the starts, then one for each round.
+        kept: the runs that led to ``model``.
+        partitions: the number of the partition of each run in ``kept``.
+        reason: why training ended.
+        message: the same as a sentence.
     """
 
-    def __init__(self, model, first: Progress):
-        self.model, self.kept, self.partitions = model, [first], [0]
-        self.evaluations = self.rejected = 0
-        assert first.reason is not None
-        self.reason, self.message = first.reason, first.message
+    def __init__(self, model, best: Progress, starts: list[Progress]):
+        self.model, self.kept, self.partitions = model, [best], [0]
+        self.runs = list(starts)
+        self.reason, self.message = _outcome(starts[-1] if starts[-1].ended_by_user else best)
 
-    @property
-    def objective(self) -> float:
-        """What the model reaches on its own partition."""
-        return self.kept[-1].objective
-
-    def end(self, reason: StopReason, message: str) -> None:
-        """Training ends here."""
-        self.reason, self.message = reason, message
-
-    def go_on(self, data, times: int, train: Callable, checkpoint: Checkpoint | None) -> None:
+    def train(self, data, times: int, train: Callable, checkpoint: Checkpoint) -> None:
         """Group the rows again up to ``times`` times, and call ``train(objective, section, partition, steps before)``.
 
-        Where the partition stays the same, training goes on, unless it had come to rest. Where a round comes to no
-        finite objective, the one before stays the result.
+        Where the partition stays the same, training goes on unless it has converged. Where a round has no finite
+        objective, the result of the one before stays.
         """
         made = 0
         for number in range(1, times + 1):
@@ -47,22 +45,24 @@ class Rounds:
                 partition = made if new is None else made + 1
                 model, rows = self.model.prepare(data) if new is None else new
                 objective = Objective(model, rows)
-                section = Section(None) if checkpoint is None else checkpoint.round(number, model)
+                section = checkpoint.round(number, model)
             except KeyboardInterrupt:
-                return self.end(StopReason.INTERRUPTED, "interrupted")
-            progress, best = train(objective, section, partition, sum(one.steps for one in self.kept))
-            self.evaluations += progress.evaluations
-            self.rejected += progress.rejected
-            if np.isfinite(progress.objective):
+                self.reason, self.message = StopReason.INTERRUPTED, "interrupted"
+                return
+            progress, best = train(objective, section, partition, sum(run.steps for run in self.kept))
+            self.runs.append(progress)
+            finite = np.isfinite(progress.objective)
+            if finite:
                 self.model, made = objective.model(best), partition
                 self.kept.append(progress)
                 self.partitions.append(partition)
-                self.reason, self.message = progress.reason, progress.message
-            if progress.ended_by_user:
-                return self.end(progress.reason, progress.message)
-            if progress is not self.kept[-1]:
-                message = f"{self.message}; the objective was not finite in partition {partition}, {made} stays"
-                return self.end(StopReason.NOT_FINITE, message)
+            if finite or progress.ended_by_user:
+                self.reason, self.message = _outcome(progress)
+            else:
+                self.reason = StopReason.NOT_FINITE
+                self.message += f"; the objective was not finite in partition {partition}, {made} stays"
+            if progress.ended_by_user or not finite:
+                return
         else:
             if made:
                 self.message += f"; partition recomputed {_times(made)}"
@@ -72,9 +72,14 @@ class Rounds:
 
     def trace(self) -> dict[str, np.ndarray]:
         """The rows of all rounds, and which partition they belong to."""
-        traces = [one.trace.arrays() for one in self.kept]
+        traces = [run.trace.arrays() for run in self.kept]
         columns: dict[str, Any] = {name: np.concatenate([trace[name] for trace in traces]) for name in traces[0]}
-        return {**columns, "partition": np.repeat(self.partitions, [len(one.trace) for one in self.kept])}
+        return {**columns, "partition": np.repeat(self.partitions, [len(run.trace) for run in self.kept])}
+
+
+def _outcome(run: Progress) -> tuple[StopReason, str]:
+    assert run.reason is not None
+    return run.reason, run.message
 
 
 def _times(count: int) -> str:

@@ -1,4 +1,4 @@
-"""One run of training: a job that advances bit by bit, where it stands, and what stops it."""
+"""One run of training: a job that advances bit by bit, its progress, and what ends it."""
 
 import abc
 from collections.abc import Callable
@@ -8,24 +8,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tightgp.progress import ProgressBar
 from tightgp.training.checkpoint import Section
 from tightgp.training.objective import Objective
 from tightgp.training.result import StopReason, Trace
 
 
-class Stop(Exception):
-    """Raised where a callback asks to end training."""
-
-
 class Progress:
-    """Where a run stands. It is filled as the run goes, so that an interruption loses nothing.
+    """Where a run stands. It is updated as the run goes, so that an interruption loses nothing.
 
     Attributes:
-        state: what the optimiser needs to go on: a tree of arrays.
-        best: the best point so far; `Job.point` makes a point of the model of it.
+        state: the state of the optimiser: a tree of arrays.
+        best: the best point so far, in the job's own form; `Job.point` turns it into a point of the model.
         objective: the objective there; for minibatches, the mean over the epoch.
         steps: steps (or epochs) taken, as a callback counts them.
-        numbers: what else the job remembers, as plain numbers.
+        numbers: other numbers that the job keeps, by name.
         reason: why the run ended; None while it goes on.
     """
 
@@ -40,16 +37,16 @@ class Progress:
         self.message = ""
 
     def end(self, reason: StopReason, message: str) -> None:
-        """The run ends here."""
+        """End the run."""
         self.reason, self.message = reason, message
 
     @property
     def ended_by_user(self) -> bool:
-        """Whether no further start or round is to be tried."""
+        """Whether the user ended the run, so that no further start or round is tried."""
         return self.reason is not None and self.reason.by_user
 
     def snapshot(self) -> Callable[[], dict[str, Any]]:
-        """What a checkpoint keeps of this moment, as a function: it is asked for only when it is time to write."""
+        """A function that gives what a checkpoint keeps of this moment; it is called only when it is time to write."""
         state, best, objective, trace = self.state, self.best, self.objective, self.trace
         rows, counts, numbers = len(trace), [self.steps, self.evaluations, self.rejected], dict(self.numbers)
 
@@ -66,19 +63,17 @@ class Progress:
         return stored
 
     def restore(self, stored: dict[str, Any]) -> None:
-        """Stand where a checkpoint left off; ``state`` and ``best`` have the structure of the checkpoint's."""
-        if "state" not in stored:
-            raise ValueError("the checkpoint is of another version of tightgp; remove it to start anew")
-        self.state, self.best = _like(self.state, stored["state"]), _like(self.best, stored["best"])
+        """Go on from a checkpoint; ``state`` and ``best`` already have the structure of the checkpoint's."""
+        self.state, self.best = _like(self.state, stored.get("state")), _like(self.best, stored.get("best"))
         self.objective, self.trace = stored["objective"], Trace(stored["trace"])
         self.steps, self.evaluations, self.rejected = map(int, stored["counts"])
         self.numbers = dict(stored["numbers"])
 
 
-def _like(tree, stored: list[Any]) -> Any:
+def _like(tree, stored: list[Any] | None) -> Any:
     """A tree with the structure of ``tree`` and the stored arrays."""
     own, structure = jax.tree.flatten(tree)
-    if [np.ndim(a) for a in own] != [np.ndim(b) for b in stored]:
+    if stored is None or [np.ndim(a) for a in own] != [np.ndim(b) for b in stored]:
         raise ValueError("the checkpoint is of another version of tightgp; remove it to start anew")
     return jax.tree.unflatten(structure, [jnp.asarray(b) for b in stored])
 
@@ -86,27 +81,24 @@ def _like(tree, stored: list[Any]) -> Any:
 class Job(abc.ABC):
     """A way to train: full-batch first-order steps, L-BFGS, or minibatches."""
 
+    #: What the progress bar counts, and how many of them there are at most.
     unit: str = "fit"
-
-    @property
-    @abc.abstractmethod
-    def length(self) -> int:
-        """Most steps, for the progress bar."""
+    length: int
 
     @abc.abstractmethod
     def begin(self, objective: Objective, progress: Progress) -> None:
-        """Set ``progress.state`` to the start."""
+        """Set ``progress.state`` for the start."""
 
     @abc.abstractmethod
     def ended(self, progress: Progress) -> bool:
-        """Whether the run is over; it then says why, by `Progress.end`."""
+        """Whether the run is over; if so, `Progress.end` has been told why."""
 
     @abc.abstractmethod
     def advance(self, objective: Objective, progress: Progress) -> dict[str, float] | None:
-        """Go on until something is worth reporting: the scalars of a step that was completed, or None."""
+        """Go on for a bit: the scalars of the step that this completed, or None where it completed none."""
 
     def point(self, objective: Objective, best: Any) -> Any:
-        """The point, as `Objective.model` takes it, of what the job keeps as ``progress.best``."""
+        """``progress.best`` as a point that `Objective.model` takes."""
         return best
 
     def describe(self, progress: Progress, row: dict[str, float]) -> str:
@@ -114,18 +106,20 @@ class Job(abc.ABC):
         return f"objective {row['objective']:.6g}"
 
     def share(self, progress: Progress) -> float:
-        """Steps done, with the part of the one under way."""
+        """Steps done, with the fraction of the one under way."""
         return progress.steps
 
     def interrupted(self, progress: Progress) -> None:  # noqa: B027
-        """Keep what an interrupted step has brought."""
+        """Keep what an interrupted step has reached."""
 
     def close(self) -> None:  # noqa: B027
-        """Let go of what the job holds open."""
+        """Release what the job holds open."""
 
 
-def run(job: Job, objective: Objective, progress: Progress, report, section: Section) -> None:
-    """Run a job from its start, or from where its checkpoint stands, until it ends."""
+def run(
+    job: Job, objective: Objective, progress: Progress, bar: ProgressBar, callback: Callable, section: Section
+) -> None:
+    """Run a job from its start, or from its checkpoint, until it ends or ``callback(step, row)`` returns True."""
     job.begin(objective, progress)
     if section.stored is not None:
         progress.restore(section.stored)
@@ -135,14 +129,15 @@ def run(job: Job, objective: Objective, progress: Progress, report, section: Sec
             row = job.advance(objective, progress)
             section.offer(progress.snapshot())
             if row is None:
-                report.within(job.share(progress))
-            else:
-                report(progress.steps, row, job.describe(progress, row))
+                bar.update(job.share(progress))
+                continue
+            bar.update(progress.steps, job.describe(progress, row))
+            if callback(progress.steps, row):
+                progress.end(StopReason.CALLBACK, "stopped by the callback")
+                break
     except KeyboardInterrupt:
         job.interrupted(progress)
         progress.end(StopReason.INTERRUPTED, "interrupted")
-    except Stop:
-        progress.end(StopReason.CALLBACK, "stopped by the callback")
     finally:
         job.close()
         section.flush()

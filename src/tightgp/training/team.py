@@ -1,4 +1,4 @@
-"""Training by several processes: the first one leads, the others evaluate with it whatever it asks for."""
+"""Training by several processes: the first one leads, the others evaluate the objective with it."""
 
 import json
 import signal
@@ -24,24 +24,24 @@ _EVALUATE, _DONE, _FAILED = 1, 2, 3
 
 
 class SharedObjective(Objective):
-    """An objective whose rows are with several processes; each evaluation is by all of them."""
+    """An objective whose rows are spread over several processes, which evaluate it together."""
 
     def advance(self, program: Callable, state: Any) -> tuple[Any, dict[str, float]]:
-        """What the first process calls; the others come along in `follow`."""
+        """Evaluate the objective; the first process calls this, and the others take part in `follow`."""
         trial = np.asarray(LBFGSJob.optimiser.trial_point(state))
-        with _whole():
+        with _late_interrupt():
             _, trial = distributed.broadcast((np.asarray(_EVALUATE), trial))
             return self._together(program, state, trial)
 
     def follow(self) -> bool:
-        """Evaluate what the first process asks for, until it is done; and whether it came to a result.
+        """Evaluate where the first process asks, until it is done. Returns whether it has a result.
 
-        What fails here has failed in the first process too, which is heard out: it may be waiting for an answer.
+        An error here happens in the first process too, and is raised only when that is done: it may be waiting.
         """
         job, progress = LBFGSJob(1, 0.0), Progress(self.start)
         job.begin(self, progress)
         failure: Exception | None = None
-        with _uninterrupted():
+        with _on_interrupt(signal.SIG_IGN):  # Ctrl-C is for the first process, which then dismisses the others
             while True:
                 word, trial = distributed.broadcast((np.asarray(0), np.asarray(progress.state.x)))
                 if int(word) != _EVALUATE:
@@ -56,7 +56,7 @@ class SharedObjective(Objective):
                     failure = error
 
     def dismiss(self, done: bool) -> None:
-        """Let the others go."""
+        """End `follow` in the other processes."""
         distributed.broadcast((np.asarray(_DONE if done else _FAILED), self.to_vector(self.start)))
 
     def placed(self, tree: Any) -> Any:
@@ -68,7 +68,7 @@ class SharedObjective(Objective):
 
 
 def check(model, data, rows: PlacedRows, job: Job, restarts: int, refresh: int) -> None:
-    """What several processes can train together, and whether they have been given the same."""
+    """Refuse what several processes cannot train together, or models and data that differ between them."""
     if not getattr(model, "multiprocess", False) or not isinstance(rows, OnDevices):
         raise ValueError(
             f"several processes train SGPR together, not {type(model).__name__}, which would see the rows of its own "
@@ -98,45 +98,38 @@ def together(shared: SharedObjective, lead: Callable[[], FitResult], file) -> Fi
     except BaseException:
         shared.dismiss(done=False)
         raise
-    with _uninterrupted():
+    with _on_interrupt(signal.SIG_IGN):
         shared.dismiss(done=True)
         return _share(result, shared)
 
 
 def _share(result: FitResult | None, objective: SharedObjective) -> FitResult:
-    """The first process's result, with all of them."""
-    facts: dict[str, Any] = {}
-    trace: dict[str, Any] = {}
+    """The first process's result, in all of them."""
+    account: dict[str, Any] = {}
     if result is not None:
-        facts = {name: value for name, value in vars(result).items() if name not in ("model", "trace", "reason")}
-        facts["reason"] = result.reason.value
         trace = {name: column.tolist() for name, column in result.trace.items()}
-    facts, trace = json.loads(distributed.broadcast_bytes(json.dumps([facts, trace]).encode()))
+        account = {**vars(result), "model": None, "trace": trace, "reason": result.reason.value}
+    account = json.loads(distributed.broadcast_bytes(json.dumps(account).encode()))
     point = objective.start if result is None else eqx.filter(result.model, parameters.trainable(result.model))
-    model = objective.model(jax.tree.map(jnp.asarray, distributed.broadcast(point)))
-    columns = {name: np.array(column) for name, column in trace.items()}
-    return FitResult(model=model, trace=columns, reason=StopReason(facts.pop("reason")), **facts)
+    account["model"] = objective.model(jax.tree.map(jnp.asarray, distributed.broadcast(point)))
+    account["trace"] = {name: np.array(column) for name, column in account["trace"].items()}
+    account["reason"] = StopReason(account["reason"])
+    return FitResult(**account)
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C is for the first process, which then lets the others go."""
-    with _on_interrupt(signal.SIG_IGN):
+def _late_interrupt() -> Iterator[None]:
+    """Delay Ctrl-C until all processes have finished what they do together; otherwise the others would wait."""
+    received: list[int] = []
+    with _on_interrupt(lambda number, _: received.append(number)):
         yield
-
-
-@contextmanager
-def _whole() -> Iterator[None]:
-    """Hear Ctrl-C only after what all processes do together: the others would wait, or worse."""
-    came: list[int] = []
-    with _on_interrupt(lambda number, _: came.append(number)):
-        yield
-    if came:
+    if received:
         raise KeyboardInterrupt
 
 
 @contextmanager
 def _on_interrupt(handler) -> Iterator[None]:
+    """Handle Ctrl-C by ``handler``; only the main thread can."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -71,3 +71,26 @@ def csv(tmp_path_factory):
     path = tmp_path_factory.mktemp("tables") / "table.csv"
     table().to_csv(path, index=False)
     return path
+
+
+#: Options of a quick fit.
+QUICK = ("--inducing", 6, "--max-iter", 3)
+
+
+def inputs(num_rows=60):
+    """The input columns of `table`."""
+    return table(num_rows).drop(columns=["y", "count", "label"])
+
+
+def fit_arguments(path, folder):
+    """The arguments of a quick fit of column y."""
+    return ("fit", path, "-t", "y", "-o", folder, "--ignore", "count", "--ignore", "label", *QUICK)
+
+
+@pytest.fixture(scope="session")
+def fitted(csv, tmp_path_factory):
+    """The folder of a fit of column y, and what the command printed."""
+    folder = tmp_path_factory.mktemp("fits") / "y"
+    ran = run(*fit_arguments(csv, folder))
+    assert ran.code == 0, ran.err
+    return folder, ran

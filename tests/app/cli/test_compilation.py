@@ -1,15 +1,17 @@
-"""Programs that are kept from one command to the next."""
+"""Compiled programs that are kept from one command to the next."""
 
 import json
 import os
 import subprocess
 import sys
 
+import jax
 import pytest
 
 from tests import processes
 from tests.app.cli.conftest import run, table
-from tightgp.app.cli.compilation import Kept
+from tightgp.app.cli import compilation
+from tightgp.app.cli.compilation import CompilationCache
 
 
 def tightgp(*arguments, **more):
@@ -20,21 +22,27 @@ def tightgp(*arguments, **more):
     return json.loads(done.stdout)
 
 
+@pytest.fixture
+def no_settings(monkeypatch):
+    for name in ("JAX_COMPILATION_CACHE_DIR", "TIGHTGP_COMPILATION_CACHE", "JAX_ENABLE_COMPILATION_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+
+
 def test_a_second_command_finds_what_the_first_compiled(tmp_path):
-    kept = {"JAX_COMPILATION_CACHE_DIR": tmp_path / "compiled"}
+    cache = {"JAX_COMPILATION_CACHE_DIR": tmp_path / "compiled"}
     table(40)[["x", "city", "y"]].to_csv(tmp_path / "t.csv", index=False)
     fit = ["fit", tmp_path / "t.csv", "-t", "y", "--inducing", 4, "--max-iter", 2, "--neighbours", 0, "--overwrite"]
     fit += ["--precision", "mixed"]
-    first = tightgp(*fit, "-o", tmp_path / "m", **kept)
+    first = tightgp(*fit, "-o", tmp_path / "m", **cache)
     entries = {path.name for path in (tmp_path / "compiled").iterdir()}
     assert len(entries) > 10
-    second = tightgp(*fit, "-o", tmp_path / "m", **kept)
+    second = tightgp(*fit, "-o", tmp_path / "m", **cache)
     assert {path.name for path in (tmp_path / "compiled").iterdir()} == entries
     assert second["objective"] == first["objective"]
-    told = tightgp("info", **kept)["compiled"]
+    told = tightgp("info", **cache)["compiled"]
     assert told["on"]
     assert told["folder"] == str(tmp_path / "compiled")
-    assert told["entries"] >= len(entries)
+    assert told["entries"] >= len(entries) / 2
     assert told["bytes"] > 0
 
 
@@ -46,52 +54,44 @@ def test_without_a_folder_commands_work_all_the_same(tmp_path, why):
     facts = tightgp("info", JAX_COMPILATION_CACHE_DIR=folder, **more)
     assert not facts["compiled"]["on"]
     assert not folder.exists()
-    said = {"switch": "TIGHTGP_COMPILATION_CACHE=0", "file": "cannot be made"}
-    assert said[why] in facts["compiled"]["why"]
+    reason = {"switch": "TIGHTGP_COMPILATION_CACHE=0", "file": "cannot be created"}
+    assert reason[why] in facts["compiled"]["reason"]
     assert facts["processes"] == 1
     assert "process 0" in facts["devices"][0]
 
 
+@pytest.mark.usefixtures("no_settings")
 def test_a_folder_that_cannot_be_written_is_not_used(tmp_path, monkeypatch):
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
-    monkeypatch.delenv("TIGHTGP_COMPILATION_CACHE", raising=False)
-    assert Kept.now() == Kept(tmp_path, True)
+    assert CompilationCache.find() == CompilationCache(tmp_path)
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert Kept.now() == Kept(tmp_path, False, "its folder cannot be written")
+    assert CompilationCache.find() == CompilationCache(None, f"{tmp_path} cannot be written")
 
 
+@pytest.mark.usefixtures("no_settings")
 def test_without_a_name_the_folder_is_in_the_cache(tmp_path, monkeypatch):
-    for name in ("JAX_COMPILATION_CACHE_DIR", "TIGHTGP_COMPILATION_CACHE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("tightgp.datasets.download.cache_folder", lambda: tmp_path / "tightgp")
-    assert Kept.now() == Kept(tmp_path / "tightgp" / "compiled", True)
+    monkeypatch.setattr(compilation, "cache_folder", lambda: tmp_path / "tightgp")
+    assert CompilationCache.find() == CompilationCache(tmp_path / "tightgp" / "compiled")
     assert (tmp_path / "tightgp" / "compiled").is_dir()
 
 
-def test_what_was_not_used_for_longest_goes_first(tmp_path):
-    (tmp_path / "mine").mkdir()
-    for name in ("thesis.tex", "mine/old-cache"):  # what is not JAX's own is left alone
-        (tmp_path / name).write_bytes(bytes(1000))
-        os.utime(tmp_path / name, (0, 0))
-    for i in range(8):
-        path = tmp_path / f"program{i}-cache"
-        path.write_bytes(bytes(100))
-        os.utime(path, (1000 * ((3 * i) % 8), 0))
-    kept = Kept(tmp_path, True)
-    kept.shrink(800)
-    assert (kept.entries, kept.size) == (8, 800)
-    kept.shrink(799)
-    left = {path.name for path in tmp_path.rglob("*")} - {"mine", "old-cache", "thesis.tex"}
-    assert (tmp_path / "thesis.tex").exists()
-    assert (tmp_path / "mine" / "old-cache").exists()
-    assert left == {f"program{i}-cache" for i in range(8) if (3 * i) % 8 >= 3}
-    assert kept.size <= 0.75 * 799
+@pytest.mark.usefixtures("no_settings")
+@pytest.mark.parametrize("named", [False, True])
+def test_only_the_folder_of_our_own_is_kept_small(tmp_path, monkeypatch, named):
+    monkeypatch.setattr(compilation, "cache_folder", lambda: tmp_path)
+    if named:
+        monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "shared"))
+    settings = {}
+    monkeypatch.setattr(jax.config, "update", settings.__setitem__)
+    compilation.switch_on()
+    assert settings["jax_enable_compilation_cache"]
+    assert settings.get("jax_compilation_cache_max_size") == (None if named else compilation.MOST_BYTES)
 
 
 def test_info_shows_it(tmp_path, monkeypatch):
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("TIGHTGP_COMPILATION_CACHE", raising=False)
     (tmp_path / "x-cache").write_bytes(b"x")
-    assert f"1 programs, 0.0 MB, kept in {tmp_path}" in run("info").out
+    assert f"1 programs, 0.0 MB, in {tmp_path}" in run("info").out
     monkeypatch.setenv("TIGHTGP_COMPILATION_CACHE", "0")
-    assert "not kept: TIGHTGP_COMPILATION_CACHE=0" in run("info").out
+    assert "no cache: TIGHTGP_COMPILATION_CACHE=0" in run("info").out

@@ -33,3 +33,10 @@ KINDS = ("regression", "student", "counts", "binary", "classes", "no held-out ro
 @pytest.fixture(params=KINDS)
 def content(request, contents):
     return contents[request.param]
+
+
+@pytest.fixture(scope="session")
+def priced():
+    """A fitted regressor, its training rows and held-out rows: those of the content "regression"."""
+    X, y = problems.prices(300, 0)
+    return fakes.FakeRegressor().fit(X, y), X, y, problems.prices(200, 1)

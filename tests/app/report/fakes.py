@@ -29,7 +29,8 @@ class _Fake:
             "objective": -500.0 - 4000.0 * np.exp(-np.arange(steps) / 3.0),
             "gradient_norm": np.exp(-np.arange(steps) / 9.0),
         }
-        self.objective_, self.converged_, self.message_ = -500.0, True, "relative gain below 1e-9"
+        self.objective_, self.converged_ = -500.0, True
+        self.stop_reason_, self.message_ = "tolerance", "relative gain below 1e-9"
         self.seconds_, self.n_iter_, self.n_inducing_ = 3.21, steps, 64
         self.training_ = "L-BFGS on all rows, since they fit in memory."
         self.evidence_bracket_, self.scales_ = None, None

@@ -155,7 +155,7 @@ def test_the_page_shows_the_numbers(contents):
     assert "A note." in text
     assert "noise_variance 0.1" in text
     assert "district (category, 4 levels)" in text
-    assert "strokes on the axis show where the training rows are. All charts have the same scale." in text
+    assert "ticks inside the axis mark the training rows. All charts have the same scale." in text
     assert str(content.heldout.worst.rows[0].row) in text
 
 
@@ -203,4 +203,4 @@ def test_the_page_without_optional_content(contents):
     )
     text = text_of(body(render(bare)))
     assert "no lengthscales" in text
-    assert "Not measured" in text
+    assert "Unclear whether enough" in text

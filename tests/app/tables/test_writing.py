@@ -140,7 +140,7 @@ def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch, suffix):
     def closed(*args, **kwargs):
         raise PermissionError(errno.EACCES, "denied")
 
-    monkeypatch.setattr(tempfile, "mkstemp", closed)
+    monkeypatch.setattr(Path, "touch", closed)
     with pytest.raises(TableError, match=r"cannot be written: Permission denied$"):
         write_table(FRAME, tmp_path / f"t{suffix}")
     assert os.listdir(tmp_path) == ["file"]

@@ -1,22 +1,12 @@
 """The commands, and the main function."""
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 from threadpoolctl import threadpool_limits
 
-from tightgp.app.cli import comparing, compilation, datasets, fitting, prediction, reporting
+from tightgp.app.cli import comparing, compilation, datasets, demo, fitting, prediction, reporting
 from tightgp.app.cli.failures import exit_with_code
 from tightgp.app.cli.info import show_info
-from tightgp.app.cli.options import option, with_options
-
-
-def demo(out: Annotated[Path, option("Folder to write to.", "--out", "-o")] = Path("demo")) -> int:
-    """Compare the bounds on synthetic data, then fit a synthetic table and write its report."""
-    from tightgp.app.demo import run  # which imports this package
-
-    return run(out)
+from tightgp.app.cli.options import with_options
 
 
 def _group(help_text: str, **commands) -> typer.Typer:
@@ -34,12 +24,12 @@ def _group(help_text: str, **commands) -> typer.Typer:
 
 
 app = _group(
-    "Sparse Gaussian processes with tight evidence bounds: fit a table, read the report, predict.",
+    "Fit sparse Gaussian processes to tables: train a model, read its report, predict new rows.",
     fit=fitting.fit,
     predict=prediction.predict,
     compare=comparing.compare,
     report=reporting.report,
-    demo=demo,
+    demo=demo.demo,
     info=show_info,
 )
 data = {"list": datasets.list_all, "fetch": datasets.fetch, "show": datasets.show}

@@ -1,18 +1,18 @@
 """``tightgp compare``: the exact GP where it is feasible, and every bound, on one table side by side."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from sklearn.metrics import root_mean_squared_error
 
-from tightgp.app import scores
 from tightgp.app.cli.likelihoods import LIKELIHOODS, make_estimator
 from tightgp.app.cli.options import CompareRequest
 from tightgp.app.cli.problem import Problem, read_problem
 from tightgp.app.cli.terminal import Terminal
 from tightgp.app.comparison import train
 from tightgp.app.printing import text_table
+from tightgp.app.scores import coverage
 from tightgp.data import Dataset
 from tightgp.estimators.distributions import GaussianPrediction
 from tightgp.estimators.plan import LBFGS_STEPS
@@ -69,23 +69,15 @@ def compare(request: CompareRequest, terminal: Terminal) -> None:
 
 
 def _sparse_method(name: str, estimator, problem: Problem) -> Method:
-    is_bound = estimator.model_.bound.is_bound
-    found: dict[str, Any] = {}
-    if problem.heldout is not None:
-        X, y = problem.heldout
-        if estimator.get_params().get("neighbours"):
-            found["neighbour_scores"] = _scores(estimator.predict_distribution(X), y)
-            estimator.set_params(neighbours=0)
-        found["scores"] = _scores(estimator.predict_distribution(X), y)
-    noise = estimator.noise_variance_
-    return Method(
-        method=name,
-        objective=estimator.objective_ if is_bound else float(estimator.trace_["objective"][-1]),
-        is_bound=is_bound,
-        noise_sd=None if noise is None else float(np.sqrt(noise)),
-        seconds=estimator.seconds_,
-        **found,
-    )
+    is_bound, noise = estimator.model_.bound.is_bound, estimator.noise_variance_
+    objective = estimator.objective_ if is_bound else float(estimator.trace_["objective"][-1])
+    noise_sd = None if noise is None else float(np.sqrt(noise))
+    neighbour_scores = {}
+    if estimator.get_params().get("neighbours"):
+        neighbour_scores = _scores(estimator.predict_distribution, problem)
+        estimator.set_params(neighbours=0)
+    scores = _scores(estimator.predict_distribution, problem)
+    return Method(name, objective, is_bound, noise_sd, estimator.seconds_, scores, neighbour_scores)
 
 
 def _exact_method(sparse, request: CompareRequest, problem: Problem, terminal: Terminal) -> Method:
@@ -97,21 +89,25 @@ def _exact_method(sparse, request: CompareRequest, problem: Problem, terminal: T
     steps = request.max_iter or LBFGS_STEPS
     result = train(ExactGP(kernel, noise), data, steps=steps, tolerance=TOLERANCE, progress=not terminal.silent)
     noise_sd = float(scale * np.sqrt(float(result.model.noise_variance)))
-    found: dict[str, float] = {}
-    if problem.heldout is not None:
-        X, y = problem.heldout
-        mean, var = (np.asarray(a) for a in result.model.posterior(data).predict_y(sparse.encoding_.transform(X)))
-        found = _scores(GaussianPrediction(shift + scale * mean, scale * np.sqrt(var), lambda *_: None), y)
-    return Method("exact GP", result.objective, True, noise_sd, result.seconds, found)
+
+    def predict(X):
+        mean, var = result.model.posterior(data).predict_y(sparse.encoding_.transform(X))
+        return GaussianPrediction(shift + scale * np.asarray(mean), scale * np.sqrt(var), lambda *_: None)
+
+    return Method("exact GP", result.objective, True, noise_sd, result.seconds, _scores(predict, problem))
 
 
-def _scores(prediction, y: np.ndarray) -> dict[str, float]:
-    """Scores of predictions of held-out targets, by name."""
+def _scores(predict: Callable, problem: Problem) -> dict[str, float]:
+    """Scores of predictions of the held-out targets by name; none if no rows were held out."""
+    if problem.heldout is None:
+        return {}
+    X, y = problem.heldout
+    prediction = predict(X)
     found = {"log density": float(np.mean(prediction.log_density(y)))}
     if hasattr(prediction, "probability"):
         return {**found, "accuracy": float(np.mean(prediction.mode == y))}
     low, high = prediction.interval(0.95)
-    return {**found, "RMSE": root_mean_squared_error(y, prediction.mean), "in 95%": scores.coverage(y, low, high)}
+    return {**found, "RMSE": root_mean_squared_error(y, prediction.mean), "in 95%": coverage(y, low, high)}
 
 
 def _show(methods: list[Method], request: CompareRequest, terminal: Terminal) -> None:

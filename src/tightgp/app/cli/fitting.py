@@ -108,7 +108,7 @@ def _write(estimator, shown: tuple, problem: Problem, request: FitRequest, folde
         reporting.write_report(content, folder)
     if not (interrupted := _is_interrupted(estimator)):
         folder.finish()
-    reporting.show(content, estimator.stop_reason_, folder, terminal)
+    reporting.show(content, folder, terminal)
     terminal.result({**reporting.summary(content, folder), "interrupted": interrupted})
     if interrupted:
         terminal.message("Interrupted: the model so far is saved, and --resume continues the fit.")

@@ -16,7 +16,7 @@ def option(text: str, *names: str, **settings) -> Any:
 
 
 TableFile = Annotated[str, typer.Argument(help="CSV (also compressed), TSV, Parquet, .npy or .npz.", metavar="TABLE")]
-Delimiter = Annotated[str | None, option("What separates the cells of a text table; detected by default.")]
+Delimiter = Annotated[str | None, option("Character between the cells of a text table; detected by default.")]
 Encoding = Annotated[str, option("Encoding of a text table.")]
 Overwrite = Annotated[bool, option("Replace existing files.", "--overwrite")]
 
@@ -26,15 +26,19 @@ class Request:
     """What to fit to which columns of a table: the options that ``fit`` and ``compare`` share."""
 
     table: TableFile
-    target: Annotated[str, option("Column to predict: its name, or its number (-1: last).", "--target", "-t")]
-    likelihood: Annotated[str, option("gaussian, poisson, negative_binomial or classes; auto guesses.")] = "auto"
+    target: Annotated[str, option("Column to predict, by name or by number from 0 (-1 is the last).", "--target", "-t")]
+    likelihood: Annotated[
+        str, option("gaussian, poisson, negative_binomial, classes, or auto to choose by the target.")
+    ] = "auto"
     inducing: Annotated[str, option("Number of inducing points, or auto to add more while they help.")] = "256"
     kernel: Annotated[str, option("matern12, matern32, matern52, squared_exponential or rational_quadratic.")] = (
         "matern32"
     )
     neighbours: Annotated[int, option("Nearest training rows that each prediction also uses (gaussian).", min=0)] = 64
-    max_iter: Annotated[int | None, option("Most iterations (collapsed), steps (full) or epochs.", min=1)] = None
-    holdout: Annotated[float, option("Share of the rows held out to measure accuracy on.")] = 0.2
+    max_iter: Annotated[
+        int | None, option("Most iterations (collapsed), steps (full) or epochs (minibatch).", min=1)
+    ] = None
+    holdout: Annotated[float, option("Share of the rows held out to measure accuracy; 0 for none.")] = 0.2
     seed: Annotated[int, option("Seed of the held-out rows and of all random choices.", min=0, max=2**32 - 1)] = 0
     ignore: Annotated[list[str] | None, option("Column to leave out; repeat for more.")] = None
     drop_missing_target: Annotated[bool, option("Leave out rows without a target.", "--drop-missing-target")] = False
@@ -53,7 +57,9 @@ class Request:
 class FitRequest(Request):
     """The request of ``fit``, as it is written to ``settings.json``."""
 
-    bound: Annotated[str | None, option("standard, spherical, diagonal, block or power_ep; chosen by default.")] = None
+    bound: Annotated[
+        str | None, option("standard, spherical, diagonal, block or power_ep; chosen by the method by default.")
+    ] = None
     method: Annotated[str, option("auto, minibatch, collapsed (gaussian) or full (other likelihoods).")] = "auto"
     precision: Annotated[str, option("full, or mixed: float32 kernel values (gaussian, collapsed).")] = "full"
 
@@ -63,7 +69,7 @@ class CompareRequest(Request):
     """The request of ``compare``: every method gets the same number of inducing points."""
 
     inducing: Annotated[str, option("Number of inducing points.")] = "64"
-    exact_rows: Annotated[int, option("The exact GP is fitted to at most this many rows.")] = 2000
+    exact_rows: Annotated[int, option("Most rows that the exact GP is fitted to.")] = 2000
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,7 @@ class PredictRequest:
     table: TableFile
     out: Annotated[Path, option("CSV file (also compressed) or Parquet file.", "--out", "-o")] = Path("predictions.csv")
     level: Annotated[float, option("Probability of the intervals.")] = 0.95
-    neighbours: Annotated[int | None, option("Nearest training rows to use, if not as many as in fit.", min=0)] = None
+    neighbours: Annotated[int | None, option("Nearest training rows to use; by default as in fit.", min=0)] = None
     keep: Annotated[bool, option("Also write the columns of the table.", "--keep")] = False
     delimiter: Delimiter = None
     encoding: Encoding = "utf-8"
@@ -86,10 +92,9 @@ def with_options(function: Callable) -> Callable:
     parameters: list[inspect.Parameter] = []
     groups: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
-        group: Any = parameter.annotation
-        if is_dataclass(group):
-            groups[parameter.name] = group
-            parameters += inspect.signature(group).parameters.values()
+        if is_dataclass(parameter.annotation):
+            groups[parameter.name] = parameter.annotation
+            parameters += inspect.signature(groups[parameter.name]).parameters.values()
         else:
             parameters.append(parameter)
 

@@ -20,10 +20,12 @@ T = TypeVar("T")
 class Processes:
     """The options that make this process one of several."""
 
-    distributed: Annotated[bool, option("Join processes by JAX_COORDINATOR_ADDRESS or a cluster.", "--distributed")] = (
-        False
-    )
-    coordinator: Annotated[str | None, option("Address of the first of several processes.", metavar="HOST:PORT")] = None
+    distributed: Annotated[
+        bool, option("Join the processes of a cluster or of JAX_COORDINATOR_ADDRESS.", "--distributed")
+    ] = False
+    coordinator: Annotated[
+        str | None, option("Address of process 0, if several processes fit together.", metavar="HOST:PORT")
+    ] = None
     num_processes: Annotated[int | None, option("Number of processes.", "--processes", metavar="N")] = None
     process_id: Annotated[int | None, option("Number of this process, from 0.", "--process", metavar="I")] = None
 

@@ -10,14 +10,14 @@ from tightgp.app.cli.options import Overwrite, option
 from tightgp.app.cli.terminal import Terminal
 from tightgp.app.printing import text_table
 from tightgp.app.report import Content, write
+from tightgp.app.report.numbers import counted
 from tightgp.io.files import atomic_write
-from tightgp.training.result import StopReason
 
 
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder that fit wrote.", metavar="DIR")],
     terminal: Terminal,
-    out: Annotated[Path | None, option("HTML file; in the folder by default.", "--out", "-o")] = None,
+    out: Annotated[Path | None, option("HTML file; report.html in the folder by default.", "--out", "-o")] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Write the report of a fit again, as one self-contained HTML file."""
@@ -63,13 +63,11 @@ def summary(content: Content, folder: FitFolder) -> dict[str, Any]:
     }
 
 
-def show(content: Content, stop_reason: str, folder: FitFolder, terminal: Terminal) -> None:
+def show(content: Content, folder: FitFolder, terminal: Terminal) -> None:
     """Print the result of a fit."""
     training, evidence, heldout = content.training, content.evidence, content.heldout
-    endings = {StopReason.STEP_LIMIT.value: f"stopped at the {training.step} limit"}
-    ending = "converged" if training.converged else endings.get(stop_reason, training.message)
-    steps = f"{training.num_steps} {training.step}s"
-    points = f"{content.subject.num_inducing} inducing points"
+    ending = "converged" if training.converged else training.message
+    steps, points = counted(training.num_steps, training.step), counted(content.subject.num_inducing, "inducing point")
     terminal.print(f"Bound: {training.objective:.6g} nats with {points} after {steps} ({ending}).")
     if evidence.lower is not None and evidence.upper is not None:
         gap = (evidence.upper - evidence.lower) / evidence.num_data

@@ -1,7 +1,6 @@
 """What a command prints: results on standard output, everything else on standard error."""
 
 import json
-import math
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -41,7 +40,8 @@ class Terminal:
     def result(self, value: dict[str, Any]) -> None:
         """Print the complete result for scripts, with ``--json``."""
         if self.json:
-            print(json.dumps(_finite(value), indent=1, allow_nan=False))
+            # JSON has no NaN and no infinities: they become null.
+            print(json.dumps(json.loads(json.dumps(value), parse_constant=lambda _: None), indent=1))
 
     def spinner(self, text: str) -> AbstractContextManager:
         """Show, in a terminal, that work of unknown length goes on."""
@@ -67,12 +67,3 @@ def _console(**options) -> Console:
     if not console.is_terminal:
         console.soft_wrap, console.width = True, 200
     return console
-
-
-def _finite(value):
-    """``value`` with null for the numbers that JSON does not have: NaN and infinities."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -8,9 +8,8 @@ from markupsafe import Markup
 from tightgp.app.report import axes
 from tightgp.app.report.axes import SHARES, Axis
 from tightgp.app.report.content import Coverage, PathStep, ReliabilityBin, Slice, Trace
-from tightgp.app.report.frame import HEIGHT, Frame, marker
-from tightgp.app.report.numbers import counted, number, percent
-from tightgp.app.report.svg import element, shortened
+from tightgp.app.report.frame import HEIGHT, Frame, element, marker
+from tightgp.app.report.numbers import counted, number, percent, shortened
 from tightgp.app.scores import binomial_range
 
 

@@ -1,11 +1,14 @@
-"""The frame of a chart: its plot area with axes and titles, and the marks drawn in it. Colours are set by the page."""
+"""SVG: the frame of a chart, which is its plot area with axes and titles, and the marks drawn in it.
+
+Texts and attributes are escaped. The page sets the colours.
+"""
 
 from collections.abc import Iterable, Sequence
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from tightgp.app.report.axes import Axis
-from tightgp.app.report.svg import element, polyline, shortened, text
+from tightgp.app.report.numbers import shortened
 
 WIDTH, HEIGHT = 340.0, 236.0
 _TOP, _RIGHT, _BOTTOM = 28.0, 12.0, 38.0
@@ -101,3 +104,35 @@ def marker(x: float, y: float, curve: int, tooltip: str = "", radius: float = 3.
         return element("circle", *title, cx=x, cy=y, r=radius, class_="point c0")
     shape = ("m-3 -3h6v6h-6Z", "m0 -4l3.8 6.8h-7.6Z", "m0 -4.2l4.2 4.2l-4.2 4.2l-4.2 -4.2Z")[curve - 1]
     return element("path", *title, d=f"M{x:.2f} {y:.2f}{shape}", class_=f"point c{curve}")
+
+
+def element(name: str, *children: str, **attributes) -> Markup:
+    """An SVG element. Texts are escaped and numbers rounded; underscores in attributes become hyphens.
+
+    >>> element("text", "a < b", x=1.234567, class_="title")
+    Markup('<text x="1.23" class="title">a &lt; b</text>')
+    """
+    names = (key.rstrip("_").replace("_", "-") for key in attributes)
+    values = map(_rounded, attributes.values())
+    written = "".join(f' {key}="{escape(value)}"' for key, value in zip(names, values, strict=True))
+    return Markup(f"<{name}{written}>") + Markup("").join(children) + Markup(f"</{name}>")
+
+
+def text(x: float, y: float, words: str, anchor: str = "start", **attributes) -> Markup:
+    """Words at a place."""
+    return element("text", words, x=x, y=y, text_anchor=anchor, **attributes)
+
+
+def polyline(points: Iterable[tuple[float, float]]) -> str:
+    """The ``d`` attribute of a path through points.
+
+    >>> polyline([(0, 1), (2.5, 3)])
+    'M0 1L2.5 3'
+    """
+    return "M" + "L".join(f"{_rounded(x)} {_rounded(y)}" for x, y in points)
+
+
+def _rounded(value) -> str:
+    if not isinstance(value, int | float):
+        return str(value)
+    return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -9,11 +9,12 @@ import tightgp
 from tightgp import checks
 from tightgp.app.report import classes, numeric
 from tightgp.app.report.content import Column, Content, Evidence, Heldout, PathStep, Scales, Subject, Trace, Training
+from tightgp.app.report.numbers import shortened
 from tightgp.app.report.slices import by_relevance, vary_inputs
-from tightgp.app.report.svg import shortened
 from tightgp.app.report.table import HeldoutRows, Table
 from tightgp.app.report.words import sentence
 from tightgp.parameters import named_parameters
+from tightgp.training.result import StopReason
 
 _MOST_STEPS = 400
 #: Tables of rows show at most this many input columns.
@@ -60,7 +61,6 @@ def gather(
     notes += [sentence(str(one.message)) for one in caught]
     if len(names) > 1:
         notes.append(f"There are {len(names)} outputs. Unless stated otherwise, the report shows {names[0]!r}.")
-    relevance = sorted((estimator.relevance_ or {}).items(), key=lambda one: -one[1])
     return Content(
         task=estimator.task,
         made=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
@@ -71,7 +71,7 @@ def gather(
         scales=_scales(estimator, len(targets)),
         noise_sd=None if estimator.noise_variance_ is None else float(np.sqrt(np.ravel(estimator.noise_variance_)[0])),
         heldout=scores,
-        relevance=tuple((name, float(value)) for name, value in relevance),
+        relevance=tuple(sorted((estimator.relevance_ or {}).items(), key=lambda one: -one[1])),
         slices=slices,
         fixed=fixed,
         notes=tuple(dict.fromkeys(notes)),
@@ -153,15 +153,17 @@ def _training(estimator) -> Training:
         trace["energy"] = trace.pop("objective")
     likelihood = getattr(estimator.model_, "likelihood", None)
     parameters = [] if likelihood is None else [name.split(".")[-1] for name in named_parameters(likelihood)]
+    step = "epoch" if "steps_per_second" in trace else "iteration"
+    at_limit = estimator.stop_reason_ == StopReason.STEP_LIMIT.value
     wanted = dict.fromkeys(["objective", "energy", "noise", "v", "validation", *parameters])
     traces = [_trace(name, first_step, trace[name]) for name in wanted if name in trace]
     return Training(
         objective=float(estimator.objective_),
         converged=bool(estimator.converged_),
-        message=estimator.message_,
+        message=f"stopped at the {step} limit" if at_limit else estimator.message_,
         seconds=float(estimator.seconds_),
         num_steps=num_steps,
-        step="epoch" if "steps_per_second" in trace else "iteration",
+        step=step,
         traces=tuple([one for one in traces if one is not None][:4]),
     )
 

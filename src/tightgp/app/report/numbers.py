@@ -1,4 +1,4 @@
-"""Numbers as text for readers: few digits, thousands separated, a true minus sign."""
+"""Numbers as text for readers, with few digits, thousands separated and a true minus sign; and names, shortened."""
 
 import math
 
@@ -110,6 +110,16 @@ def counted(count: int, noun: str) -> str:
     ('1 row', '1,200 rows')
     """
     return f"{whole(count)} {noun}{'' if count == 1 else 's'}"
+
+
+def shortened(text: str, most: int) -> str:
+    """The text on one line, cut to at most ``most`` characters with an ellipsis.
+
+    >>> shortened("a long name", 7)
+    'a long…'
+    """
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
 def _signed(text: str) -> str:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from tightgp.app.report import charts, numbers, verdicts, words
 from tightgp.app.report.content import Content
-from tightgp.app.report.svg import shortened
 from tightgp.io.files import atomic_write
 
 #: Characters that HTML cannot hold, and those that would reorder the text around them.
@@ -23,7 +22,7 @@ def render(content: Content) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["shortened"] = shortened
+    environment.filters["shortened"] = numbers.shortened
     environment.globals.update(charts=charts, n=numbers, v=verdicts, w=words)
     return _FORBIDDEN.sub("\ufffd", environment.get_template("page.html.j2").render(c=content))
 

@@ -9,8 +9,7 @@ import pandas as pd
 from pandas.api.types import is_bool, is_float, is_integer
 
 from tightgp.app.report.content import Worst, WorstRow
-from tightgp.app.report.numbers import number, whole
-from tightgp.app.report.svg import shortened
+from tightgp.app.report.numbers import number, shortened, whole
 from tightgp.estimators import cells
 from tightgp.estimators.encoding import Column
 

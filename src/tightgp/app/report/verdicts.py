@@ -1,8 +1,7 @@
 """Sentences about scores on held-out rows. A deviation that chance explains is not called a fault."""
 
 from tightgp.app.report.content import Classes, Coverage, Heldout, Score
-from tightgp.app.report.numbers import counted, number, percent
-from tightgp.app.report.svg import shortened
+from tightgp.app.report.numbers import counted, number, percent, shortened
 
 #: Coverage, or a frequency, that is off by less than this share does not matter, however many rows show it.
 SLIGHT = 0.015

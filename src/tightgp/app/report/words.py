@@ -5,8 +5,7 @@ import math
 from scipy.stats import norm
 
 from tightgp.app.report.content import Evidence, Scales, Slice, Trace, Training, Worst
-from tightgp.app.report.numbers import counted, duration, number, percent, whole
-from tightgp.app.report.svg import shortened
+from tightgp.app.report.numbers import counted, duration, number, percent, shortened, whole
 
 #: Nats per row that more inducing points could add, below which they do not matter, or matter little.
 ENOUGH, NEARLY_ENOUGH = 0.01, 0.1
@@ -27,17 +26,17 @@ TRACE_NAMES = {
 
 def training(one: Training, evidence: Evidence) -> str:
     """Whether training converged."""
-    after = f"after {counted(one.num_steps, one.step)}" + (f" ({one.message.rstrip('.')})" if one.message else "")
+    steps, message = counted(one.num_steps, one.step), one.message.rstrip(".")
     what = f"All {len(evidence.path)} numbers of inducing points together" if len(evidence.path) > 1 else "It"
     took = f"{what} took {duration(one.seconds)}."
     if one.converged:
-        return f"Training converged {after}. {took}"
-    text = f"Training stopped {after}, before it converged. {took}"
+        return f"Training converged after {steps} ({message}). {took}"
+    text = f"Training did not converge in {steps}: {message}. {took}"
     values = next((trace.values for trace in one.traces if trace.name in ("objective", "energy")), ())
     longer = "Longer training may improve these results."
     if len(values) < 10:
         return f"{text} {longer}"
-    gain = (values[-1] - values[-max(2, len(values) // 10)]) / evidence.num_data
+    gain = _late_change(values) / evidence.num_data
     text += " In the last tenth of training the objective "
     if abs(gain) < SETTLED:
         return f"{text}changed by only {number(abs(gain), 2)} nats per row."
@@ -49,10 +48,15 @@ def settled(one: Trace) -> str:
     name, last = TRACE_NAMES.get(one.name, one.name).removesuffix(", nats"), one.values[-1]
     if len(one.values) < 10:
         return f"The {name} ended at {number(last)}."
-    change = abs(last - one.values[-max(2, len(one.values) // 10)]) / max(abs(last), 1e-300)
+    change = abs(_late_change(one.values)) / max(abs(last), 1e-300)
     if change < 0.01:
         return f"The {name} settled at {number(last)}."
     return f"The {name} ended at {number(last)}, and changed by {percent(change)} in the last tenth of training."
+
+
+def _late_change(values: tuple[float, ...]) -> float:
+    """The change in the last tenth of training."""
+    return values[-1] - values[-max(2, len(values) // 10)]
 
 
 def evidence(one: Evidence, num_inducing: int, scales: Scales | None) -> tuple[str, str]:
@@ -63,7 +67,7 @@ def evidence(one: Evidence, num_inducing: int, scales: Scales | None) -> tuple[s
     if one.lower is None or one.upper is None:
         why = "An upper bound on the log evidence exists only for full-batch training with Gaussian noise."
         if growth is None:
-            return "Not measured", f"{why} To see whether {points} are enough, fit with more and compare."
+            return "Unclear whether enough", f"{why} To see whether {points} are enough, fit with more and compare."
         return ("Probably enough" if little_growth else "Still improving"), f"{why} {grown}"
     gap = max(0.0, one.upper - one.lower) / one.num_data
     limit = "With these kernel parameters, more inducing points could raise the log evidence by at most "
@@ -79,7 +83,7 @@ def evidence(one: Evidence, num_inducing: int, scales: Scales | None) -> tuple[s
         reasons.append("Nearly all v below are above 0.9, which suggests that they are.")
     if little_growth or well_explained:
         return "Probably enough", " ".join(reasons)
-    return "Not shown", " ".join([*reasons, "Fit with more of them and compare."])
+    return "Unclear whether enough", " ".join([*reasons, "Fit with more of them and compare."])
 
 
 def _growth(one: Evidence) -> tuple[float | None, str]:

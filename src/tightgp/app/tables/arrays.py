@@ -1,12 +1,13 @@
 """NumPy files as tables. Pickled objects are refused, because loading them could run code."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tightgp.app.tables.errors import TableError, reason
+from tightgp.app.tables.errors import TableError, reason, refuse_broken
 from tightgp.app.tables.rows import share_of
 
 _SAVE = "write one with numpy.savez(path, X=X, y=y)"
@@ -20,15 +21,13 @@ def read_npy(path: Path, share: tuple[int, int]) -> Any:
     if _is_zip(path):
         raise TableError(path, "is an archive of arrays; call it .npz")
 
-    def load() -> tuple[np.ndarray, int]:
+    with _loading(path, "a complete NumPy file"):
         # Mapping a file that is shorter than its header says fails before memory is allocated.
         mapped = np.lib.format.open_memmap(path, mode="r")
         rows = share_of(len(mapped), share) if mapped.ndim else slice(0, None)
-        return np.array(mapped[rows] if mapped.ndim else mapped), rows.start
-
-    array, first = _load(path, "a complete NumPy file", load)
+        array = np.array(mapped[rows] if mapped.ndim else mapped)
     frame = _frame(path, array, "the array", "c")
-    frame.attrs["first"] = first
+    frame.attrs["first"] = rows.start
     return frame
 
 
@@ -40,13 +39,15 @@ def read_npz(path: Path, share: tuple[int, int]) -> Any:
     if not _is_zip(path):
         raise TableError(path, f"is not an .npz archive; {_SAVE}")
 
-    def load() -> dict[str, Any]:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            if len(archive.files) != 1 and sorted(archive.files) not in (["X", "y"], ["x", "y"], ["X", "Y"]):
-                raise TableError(path, f"holds the arrays {sorted(archive.files)[:10]}; it needs one array, or X and y")
-            return {name: archive[name] for name in sorted(archive.files)}
-
-    arrays = _load(path, "a complete .npz archive", load)
+    with (
+        _loading(path, "a complete .npz archive"),
+        path.open("rb") as file,  # given a path, NumPy would leave a broken file open
+        np.load(file, allow_pickle=False) as archive,
+    ):
+        names = sorted(archive.files)
+        if len(names) != 1 and names not in (["X", "y"], ["x", "y"], ["X", "Y"]):
+            raise TableError(path, f"holds the arrays {names[:10]}; it needs one array, or X and y")
+        arrays: dict[str, Any] = {name: archive[name] for name in names}
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray):
             raise TableError(path, f"holds {name!r}, which is not an array; {_SAVE}")
@@ -68,19 +69,17 @@ def _is_zip(path: Path) -> bool:
         return file.read(2) == b"PK"
 
 
-def _load(path: Path, kind: str, load: Callable[[], Any]) -> Any:
-    """``load()``, with one line for whatever a broken file makes it raise."""
-    try:
-        return load()
-    except (MemoryError, TableError):
-        raise
-    # A broken header can make NumPy raise almost anything.
-    except Exception as error:
-        if "allow_pickle" in str(error) or "objects in dtype" in str(error):
-            problem = "holds pickled objects, which could run code when loaded; save an array of numbers instead"
-        else:
-            problem = f"is not {kind}: {reason(error)}"
-        raise TableError(path, problem) from None
+@contextmanager
+def _loading(path: Path, kind: str) -> Iterator[None]:
+    """Refuse pickled objects and broken files."""
+    with refuse_broken(path, f"is not {kind}"):
+        try:
+            yield
+        except ValueError as error:
+            if "allow_pickle" in str(error) or "objects in dtype" in str(error):
+                problem = "holds pickled objects, which could run code when loaded; save an array of numbers instead"
+                raise TableError(path, problem) from None
+            raise
 
 
 def _frame(path: Path, array: np.ndarray, called: str, letter: str) -> Any:

@@ -1,6 +1,8 @@
 """The errors of tables, and how they quote files and libraries."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 NO_ROWS = "has column names but no rows; it needs at least one row of data"
@@ -25,6 +27,17 @@ def reason(error: BaseException) -> str:
         return os.strerror(error.errno)
     message = " ".join(str(error).split()) or type(error).__name__
     return message if len(message) <= 200 else message[:200] + "..."
+
+
+@contextmanager
+def refuse_broken(path: Path, problem: str) -> Iterator[None]:
+    """Raise a `TableError` for whatever a library raises; none documents what a broken file can make it raise."""
+    try:
+        yield
+    except (MemoryError, TableError):
+        raise
+    except Exception as error:
+        raise TableError(path, f"{problem}: {reason(error)}") from None
 
 
 def quoted(cell: str) -> str:

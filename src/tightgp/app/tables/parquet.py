@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tightgp.app.tables.columns import check_names, to_pandas
-from tightgp.app.tables.errors import TableError, quoted, reason
+from tightgp.app.tables.errors import TableError, quoted, refuse_broken
 from tightgp.app.tables.rows import share_of
 
 _BATCH_ROWS = 1 << 20
@@ -21,32 +21,26 @@ def read_parquet(path: Path, share: tuple[int, int]) -> Any:
     import pyarrow.parquet as pq
 
     source = pa.BufferReader(path.read_bytes()) if share == (0, 1) else pa.OSFile(str(path))
-    try:
-        with pq.ParquetFile(source) as file:
-            names = ["unnamed" if name == "__index_level_0__" else name for name in file.schema_arrow.names]
-            check_names(path, names)
-            for name, field in zip(names, file.schema_arrow, strict=True):
-                if pa.types.is_nested(field.type):
-                    raise TableError(
-                        path, f"column {quoted(name)} holds lists or records; use one value a cell, or drop the column"
-                    )
-            sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
-            ends = np.cumsum([0, *sizes])
-            _check_count(int(ends[-1]), file.metadata.num_rows)
-            rows = share_of(file.metadata.num_rows, share)
-            groups = np.flatnonzero((ends[:-1] < rows.stop) & (ends[1:] > rows.start)).tolist()
-            # Batch by batch: a broken file can claim more rows than there is memory for.
-            batches = file.iter_batches(batch_size=_BATCH_ROWS, row_groups=groups)
-            table = pa.Table.from_batches(batches, file.schema_arrow)
-            _check_count(table.num_rows, sum(sizes[i] for i in groups))
-            skipped = int(ends[groups[0]]) if groups else rows.start
-            table = table.slice(rows.start - skipped, rows.stop - rows.start)
-            frame = to_pandas(table.rename_columns(names))
-    except (MemoryError, TableError):
-        raise
-    # It is not documented what a broken file can raise.
-    except Exception as error:
-        raise TableError(path, f"cannot be read as Parquet, perhaps cut off: {reason(error)}") from None
+    with refuse_broken(path, "cannot be read as Parquet, perhaps cut off"), pq.ParquetFile(source) as file:
+        names = ["unnamed" if name == "__index_level_0__" else name for name in file.schema_arrow.names]
+        check_names(path, names)
+        for name, field in zip(names, file.schema_arrow, strict=True):
+            if pa.types.is_nested(field.type):
+                raise TableError(
+                    path, f"column {quoted(name)} holds lists or records; use one value a cell, or drop the column"
+                )
+        sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
+        ends = np.cumsum([0, *sizes])
+        _check_count(int(ends[-1]), file.metadata.num_rows)
+        rows = share_of(file.metadata.num_rows, share)
+        groups = np.flatnonzero((ends[:-1] < rows.stop) & (ends[1:] > rows.start)).tolist()
+        # Batch by batch: a broken file can claim more rows than there is memory for.
+        batches = file.iter_batches(batch_size=_BATCH_ROWS, row_groups=groups)
+        table = pa.Table.from_batches(batches, file.schema_arrow)
+        _check_count(table.num_rows, sum(sizes[i] for i in groups))
+        skipped = int(ends[groups[0]]) if groups else rows.start
+        table = table.slice(rows.start - skipped, rows.stop - rows.start)
+        frame = to_pandas(table.rename_columns(names))
     frame.attrs.update(header=True, first=rows.start)
     return frame
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tightgp.app.tables.arrays import read_npy, read_npz
-from tightgp.app.tables.errors import NO_ROWS, TableError, TableFileError, reason
+from tightgp.app.tables.errors import NO_ROWS, TableError, TableFileError, reason, refuse_broken
 from tightgp.app.tables.parquet import read_parquet
 from tightgp.app.tables.rows import share_of
 from tightgp.app.tables.text import read_text
@@ -78,7 +78,10 @@ def read_table(
         )
     try:
         if suffix in TEXT:
-            data = _decompress(path, path.read_bytes(), compression)
+            data = path.read_bytes()
+            if compression:
+                with refuse_broken(path, f"is not a complete {path.suffix} file, perhaps cut off"):
+                    data = DECOMPRESS[compression](data)
             frame = read_text(path, data, delimiter, encoding, share, progress)
         else:
             frame = READERS[suffix](path, share)
@@ -97,13 +100,3 @@ def format_of(path: Path) -> tuple[str, str]:
     """The suffix that gives the format, and that of the compression or the empty text."""
     *_, before, last = ["", "", *(suffix.lower() for suffix in path.suffixes)]
     return (before, last) if last in DECOMPRESS else (last, "")
-
-
-def _decompress(path: Path, data: bytes, compression: str) -> bytes:
-    try:
-        return DECOMPRESS[compression](data) if compression else data
-    except MemoryError:
-        raise
-    # It is not documented what a decoder raises for broken data; all of it means the same to the user.
-    except Exception as error:
-        raise TableError(path, f"is not a complete {path.suffix} file, perhaps cut off: {reason(error)}") from None

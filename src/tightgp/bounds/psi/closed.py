@@ -1,8 +1,8 @@
 """Averages of sums of bumps and linear parts over Gaussian inputs, in closed form (maths 7.2).
 
-An average of a product of two bumps is again a bump, about a point between their centres. Products of averages are
-taken out of it before anything is rounded: what is left, a covariance, is small where inputs are nearly known. Its
-exponent is a matrix product of what belongs to the row and what belongs to the pair of inducing inputs.
+The average of a product of two bumps is again a bump, about a point between their centres. The product of their
+averages is factored out analytically, since the covariance that remains is small where inputs are nearly known. Its
+exponent is a matrix product of a factor for the row and a factor for the pair of inducing inputs.
 """
 
 import math
@@ -23,7 +23,7 @@ def prior(terms: Terms, X: Float[Array, "n d"], S: Float[Array, "n d"]) -> Float
 
 
 def first(terms: Terms, Z: Float[Array, "m d"], X: Float[Array, "n d"], S: Float[Array, "n d"]) -> Float[Array, "n m"]:
-    """``⟨k(x, z)⟩``; white noise is no part of it, for an inducing input is another row."""
+    """``⟨k(x, z)⟩``; without white noise, because an inducing input is another row."""
     total = jnp.zeros((X.shape[0], Z.shape[0]), X.dtype)
     for bump in terms.bumps:
         total = total + _bump(bump, Z, X, S)
@@ -39,10 +39,10 @@ def covariance(
     values = [_bump(bump, Z, X, S) for bump in terms.bumps]
     total = jnp.zeros((X.shape[0], len(pairs[0])), X.dtype)
     for i, (one, mine) in enumerate(zip(terms.bumps, values, strict=True)):
-        total = total + _squares(mine) * _expm1(_same(one.precision, left, right, X, S))
+        total = total + _squares(mine) * _expm1(_log_ratio_alike(one.precision, left, right, X, S))
         for other, theirs in zip(terms.bumps[i + 1 :], values[i + 1 :], strict=True):
-            there = _expm1(_different(one.precision, other.precision, left, right, X, S))
-            back = _expm1(_different(one.precision, other.precision, right, left, X, S))
+            there = _expm1(_log_ratio(one.precision, other.precision, left, right, X, S))
+            back = _expm1(_log_ratio(one.precision, other.precision, right, left, X, S))
             total = total + _outer(mine, theirs) * there + _outer(theirs, mine) * back
     if terms.slopes is None:
         return total
@@ -55,7 +55,7 @@ def covariance(
 
 
 def _bump(bump: Bump, Z, X, S) -> Float[Array, "n m"]:
-    """``⟨k(x, z)⟩`` of one bump, its exponent by one matrix product about the middle of ``Z``."""
+    """``⟨k(x, z)⟩`` of one bump; the exponent is one matrix product, about the mean of ``Z``."""
     origin = jax.lax.stop_gradient(jnp.mean(Z, axis=0))
     X, Z = X - origin, Z - origin
     grown = 1 + S * bump.precision
@@ -65,8 +65,8 @@ def _bump(bump: Bump, Z, X, S) -> Float[Array, "n m"]:
     return bump.variance * jnp.exp(left @ jnp.concatenate([jnp.ones_like(Z[:, :1]), Z, Z * Z], axis=1).T)
 
 
-def _same(precision, Z1, Z2, X, S) -> Float[Array, "n k"]:
-    """`_different` for two bumps with the same precision, with fewer numbers for each pair."""
+def _log_ratio_alike(precision, Z1, Z2, X, S) -> Float[Array, "n k"]:
+    """`_log_ratio` for two bumps with the same precision, with fewer numbers for each pair."""
     origin = jax.lax.stop_gradient(jnp.mean(Z1, axis=0))
     X, Z1, Z2 = X - origin, Z1 - origin, Z2 - origin
     middle, apart = 0.5 * (Z1 + Z2), 0.25 * (Z1 - Z2) ** 2
@@ -78,7 +78,7 @@ def _same(precision, Z1, Z2, X, S) -> Float[Array, "n k"]:
     return left @ jnp.concatenate([jnp.ones_like(Z1[:, :1]), middle, middle * middle, apart], axis=1).T
 
 
-def _different(p, r, Z1, Z2, X, S) -> Float[Array, "n k"]:
+def _log_ratio(p, r, Z1, Z2, X, S) -> Float[Array, "n k"]:
     """``log(⟨kk'⟩/⟨k⟩⟨k'⟩)`` of a bump with precision ``p`` about ``Z1`` and one with ``r`` about ``Z2``.
 
     Every term has a factor S, so that rounding has it too.
@@ -110,7 +110,7 @@ def _squares(a: Float[Array, "n m"]) -> Float[Array, "n k"]:
 
 
 def _squares_bwd(a, bar):
-    """A product with the symmetric matrix of ``bar``: the derivative of picking columns would add one by one."""
+    """A product with the symmetric matrix of ``bar``, because the derivative of indexing is a slow scatter."""
     place = _places(a.shape[1])
     place = place + np.tril(place, -1).T
     return (_products(bar[:, place.reshape(-1)], a) + bar[:, np.diagonal(place)] * a,)
@@ -123,7 +123,7 @@ _squares.defvjp(lambda a: (_squares(a), a), _squares_bwd)
 def _outer(a: Float[Array, "n m"], b: Float[Array, "n m"]) -> Float[Array, "n k"]:
     """``a_i b_j`` for each pair of the lower triangle."""
     i, j = np.tril_indices(a.shape[1])
-    return jax.lax.optimization_barrier(a[:, i] * b[:, j])  # picking columns within other loops makes these slow
+    return jax.lax.optimization_barrier(a[:, i] * b[:, j])  # fused into other loops, indexing is slow
 
 
 def _outer_bwd(residuals, bar):
@@ -138,13 +138,13 @@ _outer.defvjp(lambda a, b: (_outer(a, b), (a, b)), _outer_bwd)
 
 
 def _places(m: int) -> np.ndarray:
-    """Where each entry of the lower triangle is among the packed ones."""
+    """The packed position of each entry of the lower triangle."""
     place = np.zeros((m, m), int)
     place[np.tril_indices(m)] = np.arange(m * (m + 1) // 2)
     return place
 
 
 def _products(matrices, a):
-    """A matrix (m·m numbers) times a vector, row by row."""
+    """For each row, a matrix (m·m numbers) times a vector."""
     n, m = a.shape
     return jax.lax.dot_general(matrices.reshape(n, m, m), a, (((2,), (1,)), ((0,), (0,))))

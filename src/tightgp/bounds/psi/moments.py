@@ -1,6 +1,6 @@
 """The averages that a bound needs of uncertain inputs, in closed form or by quadrature (maths 7.1–7.3).
 
-What belongs to pairs of inducing inputs is kept packed: each pair once, row by row of the lower triangle.
+Values for pairs of inducing inputs are packed: each pair once, row by row of the lower triangle.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from tightgp.data.input_variance import InputVariance
 from tightgp.kernels import Kernel
 from tightgp.numerics import linalg, stacks
 
-#: Gauss–Hermite nodes in each uncertain column, by their number.
+#: Gauss–Hermite nodes for each uncertain column, by the number of such columns.
 _NODES = {1: 32, 2: 16, 3: 10}
 
 
@@ -29,8 +29,10 @@ class Moments(NamedTuple):
     def residuals(
         self, A: Float[Array, "n m"], inverse: Float[Array, " k"]
     ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
-        """What the inducing points leave of the prior's variance, from the whitened first moments ``A`` and the packed
-        inverse of ``Kuu``, and where that was negative by rounding."""
+        """The prior variance that the inducing points leave, and where it was negative by rounding.
+
+        ``A`` are the whitened first moments, ``inverse`` is the packed inverse of ``Kuu``.
+        """
         left = self.prior - jnp.sum(A * A, axis=1) - self.covariance @ inverse
         return jnp.maximum(left, 0.0), (left < 0).astype(left.dtype)
 
@@ -61,14 +63,9 @@ def grid(columns: int) -> tuple[np.ndarray, np.ndarray]:
     return nodes, weights.reshape(-1)
 
 
-def has_grid(columns: int) -> bool:
-    """Whether quadrature over so many columns is feasible."""
-    return columns <= max(_NODES)
-
-
 def check(kernel: Kernel, num_inputs: int, columns: int) -> None:
-    """Refuse a kernel whose averages over so many uncertain columns are out of reach."""
-    if not has_grid(columns) and terms(kernel, num_inputs) is None:
+    """Refuse a kernel that has neither closed forms nor a feasible quadrature over so many uncertain columns."""
+    if columns > max(_NODES) and terms(kernel, num_inputs) is None:
         raise ValueError(
             f"kernel has no averages in closed form over {columns} uncertain input columns, and quadrature is for at "
             f"most {max(_NODES)}; use squared exponential, linear and constant kernels, their sums, and products of "
@@ -77,19 +74,19 @@ def check(kernel: Kernel, num_inputs: int, columns: int) -> None:
 
 
 def numbers_per_row(kernel: Kernel, m: int, num_inputs: int, uncertain: InputVariance) -> int:
-    """How many numbers are made for each row and ``m`` inducing inputs."""
+    """How many numbers `moments` computes for each row and ``m`` inducing inputs."""
     if terms(kernel, num_inputs) is not None:
         return 2 * packed_size(m)
     return 2 * max(packed_size(m), _NODES[len(uncertain.columns)] ** len(uncertain.columns) * m)
 
 
 def packed_size(m: int) -> int:
-    """How many pairs there are of ``m``."""
+    """Number of pairs of ``m`` inducing inputs, each counted once."""
     return m * (m + 1) // 2
 
 
 def pack(C: Float[Array, "*k m m"]) -> Float[Array, "*k p"]:
-    """Symmetric matrices so packed that a product with packed moments is the trace of the matrices' product."""
+    """Pack symmetric matrices so that ``pack(C) · packed moments`` is the trace of the product of the matrices."""
     i, j = np.tril_indices(C.shape[-1])
     return C[..., i, j] * jnp.asarray(np.where(i == j, 1.0, 2.0), C.dtype)
 

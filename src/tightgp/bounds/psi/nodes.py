@@ -1,4 +1,4 @@
-"""Rows with uncertain inputs as more rows with known ones, for likelihoods without averages in closed form."""
+"""Replace rows with uncertain inputs by several rows with known ones, for likelihoods without closed forms."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from tightgp.bounds.psi.moments import grid
 from tightgp.data.rows import Rows
 
-#: Draws for each row, and as many mirror images, where more than one column is uncertain.
+#: Antithetic pairs of draws for each row with more than one uncertain column.
 _PAIRS = 8
 
 

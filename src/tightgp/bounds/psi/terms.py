@@ -1,4 +1,4 @@
-"""A kernel as a sum of what has averages in closed form: Gaussian bumps, a linear part, white noise (maths 7.2)."""
+"""Kernels as sums of terms whose averages have closed forms: Gaussian bumps, linear, white noise (maths 7.2)."""
 
 from typing import NamedTuple
 
@@ -9,14 +9,14 @@ from tightgp.kernels import Constant, Kernel, Linear, Product, SquaredExponentia
 
 
 class Bump(NamedTuple):
-    """``variance · exp(−½ Σ_d precision_d (x_d − x'_d)²)``. Without any precision it is a constant."""
+    """``variance · exp(−½ Σ_d precision_d (x_d − x'_d)²)``; a constant if all precisions are zero."""
 
     variance: Float[Array, ""]
     precision: Float[Array, " d"]
 
 
 class Terms(NamedTuple):
-    """Bumps, the variances of slopes (or None where nothing is linear), and the variance of white noise."""
+    """Bumps, the variances of slopes (None if there is no linear term), and the variance of white noise."""
 
     bumps: tuple[Bump, ...]
     slopes: Float[Array, " d"] | None
@@ -24,13 +24,14 @@ class Terms(NamedTuple):
 
 
 def terms(kernel: Kernel, num_inputs: int) -> Terms | None:
-    """``kernel`` as a sum of such terms, or None where it is no such sum."""
+    """``kernel`` as a sum of such terms; None if it is not one."""
     if type(kernel) is Sum:
         parts = [terms(part, num_inputs) for part in kernel.parts]
-        return None if any(part is None for part in parts) else _added([part for part in parts if part is not None])
+        known = [part for part in parts if part is not None]
+        return _added(known) if len(known) == len(parts) else None
     zero = jnp.zeros(())
     if type(kernel) is Linear:
-        return Terms((), _wide(kernel.variance, kernel.active_dims, num_inputs), zero)
+        return Terms((), kernel.over_all_inputs(kernel.variance, num_inputs, 0.0), zero)
     if type(kernel) is White:
         return Terms((), None, kernel.variance)
     bump = _bump(kernel, num_inputs)
@@ -39,7 +40,7 @@ def terms(kernel: Kernel, num_inputs: int) -> Terms | None:
 
 def _bump(kernel: Kernel, num_inputs: int) -> Bump | None:
     if type(kernel) is SquaredExponential:
-        return Bump(kernel.variance, _wide(kernel.lengthscale**-2.0, kernel.active_dims, num_inputs))
+        return Bump(kernel.variance, kernel.over_all_inputs(kernel.lengthscale**-2.0, num_inputs, 0.0))
     if type(kernel) is Constant:
         return Bump(kernel.variance, jnp.zeros(num_inputs, kernel.variance.dtype))
     if type(kernel) is Product:
@@ -52,13 +53,6 @@ def _bump(kernel: Kernel, num_inputs: int) -> Bump | None:
             variance, precision = variance * bump.variance, precision + bump.precision
         return Bump(variance, precision)
     return None
-
-
-def _wide(values, active_dims, num_inputs: int):
-    """``values`` over all inputs, zero where the kernel does not look."""
-    if active_dims is None:
-        return jnp.broadcast_to(values, (num_inputs,))
-    return jnp.zeros(num_inputs, values.dtype).at[jnp.asarray(active_dims)].set(values)
 
 
 def _added(parts: list[Terms]) -> Terms:
