@@ -43,6 +43,7 @@ def prediction(post: tgp.Posterior, test, neighbours: int | None) -> dict[str, A
     return {
         "neighbours": neighbours,
         "log_density": float(np.mean(stats.norm.logpdf(test.y, mean, sd))),
+        "crps": scores.crps_gaussian(test.y, mean, sd),
         "rmse": root_mean_squared_error(test.y, mean),
         "coverage": {str(level): scores.coverage(test.y, mean - h, mean + h) for level, h in half.items()},
         "width": {str(level): float(2 * np.mean(h)) for level, h in half.items()},
