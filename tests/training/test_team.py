@@ -8,7 +8,7 @@ import pytest
 import tightgp as tgp
 from tests.training.problems import assert_same, sgpr, svgp
 from tightgp import distributed
-from tightgp.data.placement import on_device, spread
+from tightgp.data.placement import OnDevices, device_mesh, on_device, to_devices
 from tightgp.progress import ProgressBar
 from tightgp.training import team
 from tightgp.training.checkpoint import Checkpoint
@@ -20,7 +20,8 @@ LBFGS = LBFGSJob(3, 1e-9)
 
 def test_what_several_processes_cannot_train_is_refused(snelson_like):
     one_device = on_device(snelson_like.rows())
-    several = spread(snelson_like.rows(), 40)
+    mesh = device_mesh()
+    several = OnDevices(to_devices(snelson_like.rows(), mesh), mesh)
     model = sgpr(snelson_like)
     team.check(model, snelson_like, several, LBFGS, 0, 0)
     for arguments, message in (

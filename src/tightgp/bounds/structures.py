@@ -275,7 +275,7 @@ class Blocks(Structure):
     def penalties(self, kernel, rows):
         groups = self._present(self.groups(rows))
         A, P = groups.A, _prior(kernel, groups)
-        logdets, residual = stacks.conditional_logdets(A, P, self.size, _is_short(A))
+        logdets, residual = stacks.conditional_logdets(A, P, self.size, A.dtype != P.dtype)
         return logdets, residual.clamped
 
     def groups(self, rows: ScaledRows) -> ScaledRows:
@@ -300,7 +300,7 @@ class Blocks(Structure):
     def _seen(self, kernel: Kernel, groups: ScaledRows) -> Seen:
         groups = self._present(groups)
         A, y, P = groups.A, groups.y, _prior(kernel, groups)
-        rounded = _is_short(A)
+        rounded = A.dtype != P.dtype
         if self.alpha:
             A, y, logdets, residual = stacks.conditioned(A, P, y, self.alpha, self.size, rounded)
         else:
@@ -321,11 +321,6 @@ class Blocks(Structure):
 def _prior(kernel: Kernel, groups: ScaledRows) -> Float[Array, "b t t"]:
     """Prior covariances within groups, over the noise."""
     return jax.vmap(kernel)(groups.X) * (groups.scale[:, :, None] * groups.scale[:, None, :])
-
-
-def _is_short(A) -> bool:
-    """Whether rows are in single precision, so that their rounding may have to be covered by noise."""
-    return A.dtype != jnp.float64
 
 
 def no_V(structure: Structure) -> ValueError:

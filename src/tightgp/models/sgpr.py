@@ -51,7 +51,7 @@ class SGPR(Grouped):
         mean: one of ``tightgp.means``; None is zero.
         jitter: relative jitter of ``Kuu`` to begin with; None is the dtype's default.
         precision: "mixed" computes the objective's kernel values between rows and inducing points, and products with
-            them, in float32; sums over rows and all M×M factors keep the dtype of ``Z``.
+            them, in float32; sums over rows and all M×M factors keep the dtype of ``Z``. Not with neighbours.
 
     >>> model = tgp.SGPR(tgp.kernels.SquaredExponential(), X[:20], noise_variance=0.1)
     >>> bool(model.elbo(tgp.Dataset(X, y)) < model.upper_bound(tgp.Dataset(X, y)))
@@ -93,6 +93,11 @@ class SGPR(Grouped):
         self.bound, self.metric = structures.named(bound), None
         self.jitter = jitter_level(jitter, dtype)
         checks.choice("precision", precision, PRECISIONS)
+        if precision == "mixed" and self.bound.partition.neighbours:
+            raise ValueError(
+                f"precision='mixed' does not go with bound={self.bound.name!r}, whose conditionals need every digit "
+                "where the noise is small; use precision='full', or a bound such as 'block'"
+            )
         self.precision = precision
         jax.eval_shape(self.kernel, self.Z)  # a kernel that does not fit Z's columns says so here
 
