@@ -1,8 +1,9 @@
-"""Time blocks of neighbours: value and gradient of the collapsed objectives, as a ratio to the diagonal bound.
+"""Time blocks and neighbours: value and gradient of the collapsed objectives, as a ratio to the diagonal bound.
 
 All run in one process and take turns, so that other load on the machine affects all of them.
 
     python -m benchmarks.blocks --out benchmarks/results/blocks.json
+    python -m benchmarks.blocks --rows 25600 --inputs 8 --inducing 128
 """
 
 import argparse
@@ -28,6 +29,11 @@ OBJECTIVES = {
     "block of 256": tgp.Block(256),
     "Power EP, block of 64": tgp.PowerEP(0.5, block=64),
     "PITC, block of 64": tgp.PowerEP(1.0, block=64),
+    "neighbours, 16": tgp.Neighbours(16),
+    "Vecchia, 16": tgp.Vecchia(16),
+    "Vecchia, 32": tgp.Vecchia(32),
+    "Vecchia, 64": tgp.Vecchia(64),
+    "Vecchia, 16 for each row": tgp.Vecchia(16, block=1),
 }
 
 
@@ -37,6 +43,7 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=26)
     parser.add_argument("--inducing", type=int, default=1024)
     parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--only", nargs="+", choices=OBJECTIVES, default=list(OBJECTIVES), metavar="OBJECTIVE")
     parser.add_argument("--out", type=Path, help="write the results as JSON to this file")
     a = parser.parse_args()
     rng = np.random.default_rng(0)
@@ -46,6 +53,7 @@ def main() -> None:
     problems = {
         name: Objective(*tgp.SGPR(kernel, X[: a.inducing].copy(), 0.1, bound=bound).prepare(data))
         for name, bound in OBJECTIVES.items()
+        if name == "diagonal" or name in a.only
     }
     compiling = {name: timed(problem) for name, problem in problems.items()}
     seconds = {name: [] for name in problems}

@@ -80,6 +80,14 @@ def marginals(functions: PosteriorFunctions, training: TrainingRows, noise, X: F
     return functions.mean(X) + mean, jnp.asarray(var)
 
 
+def left_out(functions: PosteriorFunctions, training: TrainingRows, noise, rows: np.ndarray, count: int):
+    """Means and variances (n, P) at training rows by number, each given its ``count`` nearest other rows."""
+    groups = _groups(functions, training, noise)
+    columns = [_group_marginals(group, group.X[rows], count, rows) for group in groups]
+    mean, var = (np.concatenate(parts, axis=1) for parts in zip(*columns, strict=True))
+    return functions.mean(jnp.asarray(groups[0].X[rows])) + mean, jnp.asarray(var)
+
+
 def joints(functions: PosteriorFunctions, training: TrainingRows, noise, X, count: int) -> list[Joint]:
     """The joint distribution of each group of functions, given all neighbours of all of ``X``."""
     found = []
@@ -144,7 +152,10 @@ def _rounding(latents: Latents, X: np.ndarray) -> np.ndarray:
     return error * np.asarray(latents.kernel.diagonal(jnp.asarray(X)))
 
 
-def _group_marginals(group: _Group, X: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _group_marginals(
+    group: _Group, X: np.ndarray, count: int, rows: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means and variances at ``X``. Where these are training ``rows``, they are left out of their own neighbours."""
     count = min(count, len(group.X))
     everything = group.everything(len(X), count)
     step = len(X) if everything is not None else group.room(count) // count
@@ -152,13 +163,23 @@ def _group_marginals(group: _Group, X: np.ndarray, count: int) -> tuple[np.ndarr
     answers = []
     for start in range(0, len(X), step):
         part = X[start : start + step]
-        index, near = group.search.nearest(part, count), everything
+        near = everything
+        if rows is None:
+            index = group.search.nearest(part, count)
+        else:
+            index = _others(group.search.nearest(part, count + 1), rows[start : start + step])
         if near is None:
             used, index = np.unique(index, return_inverse=True)
             near = group.nearby(used)
         answers.append(_given(group.latents, near, jnp.asarray(index.reshape(len(part), count)), jnp.asarray(part)))
     mean, var = (np.concatenate([np.asarray(a) for a in parts]) for parts in zip(*answers, strict=True))
     return mean, var
+
+
+def _others(near: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Neighbours (n, k) out of (n, k + 1), nearest first, without the rows themselves."""
+    order = np.argsort(near == rows[:, None], axis=1, kind="stable")
+    return np.take_along_axis(near, order, axis=1)[:, :-1]
 
 
 @eqx.filter_jit

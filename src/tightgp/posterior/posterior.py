@@ -1,8 +1,11 @@
 """What every posterior can do: predict, score, sample. Factors are computed once, when it is made."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from tightgp import checks
@@ -21,6 +24,8 @@ class Posterior(eqx.Module):
 
     ``latents`` hold q(w) = N(m, S); ``mixing`` makes P functions of L latent ones; ``scale`` is v (8.3), or None for
     one. The exact posterior is the case of inducing inputs at the data, with the factor of ``Kff + σ²I`` and no S.
+    ``neighbours`` nearest training rows are used by predictions that do not say how many (maths 8.4): none, unless the
+    model was trained with neighbours.
 
     >>> model = tgp.SGPR(tgp.kernels.Matern32(), X[:20])
     >>> post = model.posterior(tgp.Dataset(X, y))
@@ -36,6 +41,7 @@ class Posterior(eqx.Module):
     scale: Float[Array, " l"] | None
     training: TrainingRows | None
     vector: bool = eqx.field(static=True)
+    neighbours: int = eqx.field(static=True, default=0)
 
     def predict_f(
         self,
@@ -54,7 +60,8 @@ class Posterior(eqx.Module):
             exact_conditional: use the trained V in q(f|u) also for the test points (maths 8.2): the same mean, a
                 variance that is never larger, O(N³).
             neighbours: condition each test point also on this many of its nearest training rows (maths 8.4): nearer to
-                the exact GP, for Gaussian noise. A joint covariance is given all neighbours of all of ``X``.
+                the exact GP, for Gaussian noise. A joint covariance is given all neighbours of all of ``X``. 0 predicts
+                from the inducing points alone; None takes the posterior's own ``neighbours``.
             input_variance: one number, (D,) or (n, D). The inputs are Gaussian about ``X``; mean and variance are those
                 of the function at an input so drawn (maths 7.5), which is not Gaussian itself.
 
@@ -166,6 +173,35 @@ class Posterior(eqx.Module):
         y = jnp.where(jnp.isnan(rows.y), likelihood.filler, rows.y)
         return likelihood.predictive_log_density(mean, var, y, key)
 
+    def with_best_neighbours(self, candidates=(16, 32, 64, 128), num_rows: int = 1000, seed: int = 0) -> "Posterior":
+        """This posterior with the number of ``neighbours`` that predicts training rows best from their nearest others.
+
+        Args:
+            candidates: the numbers to choose from.
+            num_rows: on how many training rows, drawn by ``seed``. Each is left out of its own neighbours; q(u) still
+                knows it.
+
+        >>> model = tgp.SGPR(tgp.kernels.Matern32(), X[:20], bound="vecchia")
+        >>> post = model.posterior(tgp.Dataset(X, y)).with_best_neighbours((4, 8))
+        >>> post.neighbours in (4, 8)
+        True
+        """
+        checks.count("num_rows", num_rows)
+        training = ways.with_neighbours(self._functions, self.likelihood, self.training)
+        rows = training.rows
+        chosen = np.sort(np.random.default_rng(seed).permutation(rows.num_rows)[:num_rows])
+        asked = rows.map(lambda a: np.asarray(a)[chosen])
+        likelihood = arguments.with_noise(self.likelihood, asked.noise_variance)
+        gone = np.isnan(asked.y)
+        targets = jnp.asarray(np.where(gone, likelihood.filler, asked.y))
+        scores = {}
+        for count in sorted({min(checks.count("candidates", one), rows.num_rows - 1) for one in candidates} - {0}):
+            mean, var = local.left_out(self._functions, training, self.likelihood.variance, chosen, count)
+            densities = marginals.apply(likelihood, "predictive_log_density", mean, var, targets)
+            scores[count] = float(np.mean(np.asarray(densities)[~gone]))
+        best = max(scores, key=lambda count: scores[count], default=0)
+        return replace(self, neighbours=best)
+
     def feasible_neighbours(self, X, neighbours: int) -> int:
         """``neighbours``, halved until a joint prediction at ``X`` is feasible; it may come to zero."""
         X = arguments.check_inputs(X, self.latents[0].Z)
@@ -189,6 +225,8 @@ class Posterior(eqx.Module):
         return PosteriorFunctions(self.latents, self.mean, self.mixing, self.scale)
 
     def _way(self, X, exact_conditional: bool = False, neighbours: int | None = None, input_variance=None) -> ways.Way:
+        if neighbours is None and self.training is not None and not exact_conditional and input_variance is None:
+            neighbours = self.neighbours
         return ways.choose(
             self._functions, self.likelihood, self.training, X, exact_conditional, neighbours, input_variance
         )

@@ -99,13 +99,14 @@ def choose(
             return Plain(functions)
         check_averages(functions, len(uncertain.columns))
         return Averaged(functions, uncertain)
-    if neighbours is not None:
+    if neighbours is not None and checks.seed("neighbours", neighbours):
         if exact_conditional:
             raise ValueError("neighbours and exact_conditional are two ways to predict; choose one")
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((X, functions))):
-            raise ValueError("neighbours are searched among known inputs: call this outside of JAX transformations")
-        checks.count("neighbours", neighbours)
-        return Local(functions, _check_neighbours(functions, likelihood, training), likelihood.variance, neighbours)
+            raise ValueError(
+                "neighbours are searched among known inputs: call this outside of JAX transformations, or pass neighbours=0"
+            )
+        return Local(functions, with_neighbours(functions, likelihood, training), likelihood.variance, neighbours)
     if exact_conditional:
         return Consistent(functions, consistent.refine(trained(training), functions.latents[0]))
     return Plain(functions)
@@ -129,10 +130,10 @@ def trained(training: TrainingRows | None) -> TrainingRows:
     return training
 
 
-def _check_neighbours(
+def with_neighbours(
     functions: PosteriorFunctions, likelihood: Likelihood, training: TrainingRows | None
 ) -> TrainingRows:
-    """The training rows, where prediction from neighbours is possible."""
+    """The training rows, where predictions can use neighbours."""
     if type(likelihood) is not Gaussian:
         raise ValueError(f"neighbours needs Gaussian noise, not {type(likelihood).__name__}; leave it out")
     if functions.mixing is not None:
