@@ -72,6 +72,10 @@ def explicit_models():
             tgp.SVGP(kernel, tgp.likelihoods.Gaussian(0.1), X[:60:12].copy(), tgp.Block(8)),
             tgp.Dataset(X, y),
         ),
+        "svgp with neighbours": (
+            tgp.SVGP(kernel, tgp.likelihoods.Gaussian(0.1), X[:60:12].copy(), tgp.Neighbours(8, block=4)),
+            tgp.Dataset(X, y),
+        ),
         "gplvm": (latent, unknown),
         "gplvm with q(u)": (few, unknown),
     }

@@ -592,7 +592,7 @@ def test_float32_with_hardly_any_noise(size):
 # Refusals.
 
 
-@pytest.mark.parametrize("neighbours", [0, -1, 2.5, True, "64"])
+@pytest.mark.parametrize("neighbours", [-1, 2.5, True, "64"])
 def test_a_number_of_neighbours_is_a_whole_one(fixed, post, neighbours):
     *_, Xs = fixed
     calls = [
@@ -604,7 +604,7 @@ def test_a_number_of_neighbours_is_a_whole_one(fixed, post, neighbours):
         lambda: post.sample_y(jax.random.key(0), Xs, neighbours=neighbours),
     ]
     for call in calls:
-        with pytest.raises(ValueError, match="neighbours must be a whole number of at least 1"):
+        with pytest.raises(ValueError, match="neighbours must be a whole number of at least 0"):
             call()
 
 

@@ -165,11 +165,77 @@ def test_an_epochs_mean_is_the_bound_itself():
     assert np.sum(held / 8 * (np.array(values) + divergence)) - divergence == pytest.approx(full, rel=1e-10)
 
 
+def with_neighbours():
+    return model_of(tgp.Neighbours(6, block=4))
+
+
+def test_the_mean_over_all_blocks_is_the_bound_with_neighbours():
+    """All rows for the likelihood and one block to pay: over all blocks, the last of which is short, the exact bound."""
+    data, model = problem(), with_neighbours()
+    made, source = minibatches.choose(model, data, N, 0, False)
+    count = -(-N // 4)
+    assert len(source.resident.groups) == count
+    everything, ones = np.arange(N), np.ones(N)
+
+    @jax.jit
+    def value(block):
+        draw = minibatches.Draw(everything, ones, block[None], jnp.array([float(count)]))
+        return made.objective(source.resident.take(draw))[0]
+
+    values = [float(value(jnp.asarray(block))) for block in range(count)]
+    assert np.mean(values) == pytest.approx(float(model.elbo(data)), rel=1e-10)
+    assert np.std(values) > 1
+
+
+def test_a_block_comes_with_its_earlier_neighbours():
+    """From arrays and from the host alike; each block's own rows last, and as many draws as make the batch no longer."""
+    data = problem()
+    batches = []
+    for stream in (False, True):
+        _, source = minibatches.choose(with_neighbours(), data, 40, 0, stream)
+        segment = next(iter(source.epoch(3)))
+        one = jax.tree.map(lambda a: a[0], segment)
+        batches.append(batch_of(one, source.resident, source.mesh))
+    for of in (lambda batch: batch.rows, lambda batch: batch.blocks.rows):
+        here = np.asarray(of(batches[0]).weight) > 0
+        for name in ("X", "y", "weight", "noise_variance"):
+            np.testing.assert_array_equal(*(np.asarray(getattr(of(batch), name))[here] for batch in batches))
+    rows = batches[0].blocks.rows
+    assert rows.X.shape == (2 * 12, 1)  # two blocks of four rows, each with up to eight places for what it is given
+    own = rows.X.reshape(2, 12)[:, -4:]
+    assert np.all(np.ptp(own, axis=1) < 2)
+    assert np.all(rows.weight.reshape(2, 12)[:, -4] == 8)
+
+
+def test_drawn_blocks_come_equally_often():
+    numbers, weights = minibatches.draw_blocks(7, 5, 3, (0, 1))
+    counts = np.bincount(numbers.ravel(), minlength=7)
+    assert numbers.shape == weights.shape == (5, 3)
+    assert set(counts) <= {2, 3}
+    np.testing.assert_allclose(weights, 7 / 3)
+
+
+def test_minibatches_with_neighbours_train_towards_the_full_bound():
+    data = problem()
+    start = float(with_neighbours().elbo(data))
+    result = run(with_neighbours(), data, method="natural", epochs=40, learning_rate=0.02)
+    streamed = run(with_neighbours(), data, method="natural", epochs=40, learning_rate=0.02, stream=True)
+    assert_alike(result, streamed)
+    exact = float(tgp.ExactGP(result.model.kernel, result.model.likelihood.noise_variance).log_evidence(data))
+    assert start + 100 < float(result.model.elbo(data)) < exact
+
+
+def test_neighbours_need_rows_at_hand():
+    batches = tgp.Batches([problem()], N)
+    with pytest.raises(ValueError, match="a bound with neighbours searches them among all rows"):
+        run(with_neighbours(), batches)
+
+
 def test_a_batch_of_ones_own_has_its_own_blocks():
     """`elbo` with ``num_data`` groups the rows it is given; whole blocks stay what they were."""
     data, model = problem(), model_of()
     model = model.grouped_by(data.X)
-    assert model.rows_together == SIZE
+    assert model.batch_partition.size == SIZE
     order = model.bound.partition.order(data.X, model.metric)
     parts = [data.take(np.sort(order[i : i + 16])) for i in range(0, 48, 16)]
     rows = data.take(order[:48])
@@ -203,8 +269,8 @@ def test_all_rows_at_once_are_the_full_bound():
 
 def test_block_by_name_still_takes_the_batch_as_it_comes():
     model, source = minibatches.choose(model_of("block"), problem(), 20, 0, None)
-    assert (model.rows_together, source.steps) == (1, 4)
-    np.testing.assert_array_equal(source.plan(2)[0], minibatches.plan(N, 4, (0, 2))[0])
+    assert (model.batch_partition.size, source.steps) == (1, 4)
+    np.testing.assert_array_equal(source.plan(2).index, minibatches.plan(N, 4, (0, 2))[0])
     assert model.bound.partition.how == "rows"
 
 

@@ -273,7 +273,11 @@ class Blocks(Structure):
         return Seen(A.reshape(-1, m)[:n], y.reshape(-1, y.shape[-1])[:n], *sums)
 
     def penalties(self, kernel, rows):
-        groups = self._present(self.groups(rows))
+        return self.group_penalties(kernel, self.groups(rows))
+
+    def group_penalties(self, kernel: Kernel, groups: ScaledRows) -> tuple[Float[Array, " b"], Float[Array, ""]]:
+        """`penalties` of blocks that come as groups (b, t, ·): first the rows that a block is given, then its own."""
+        groups = self._present(groups)
         A, P = groups.A, _prior(kernel, groups)
         logdets, residual = stacks.conditional_logdets(A, P, self.size, A.dtype != P.dtype)
         return logdets, residual.clamped

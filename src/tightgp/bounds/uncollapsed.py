@@ -1,5 +1,6 @@
 """The uncollapsed bounds: q(u) is explicit, the data enter as a weighted sum over rows (maths §4–5)."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from jaxtyping import Array, Float
 from tightgp.bounds import psi
 from tightgp.bounds.latents import Latents, mix
 from tightgp.bounds.psi.nodes import expanded
-from tightgp.bounds.structures import Rowwise, ScaledRows, Structure
+from tightgp.bounds.structures import Blocks, Rowwise, ScaledRows, Structure
 from tightgp.data.placement import PlacedRows
 from tightgp.data.rows import Rows
 from tightgp.likelihoods.base import Likelihood
@@ -62,14 +63,20 @@ def rows_term(functions: Functions, rows: PlacedRows, structure: Structure, key:
     key, inputs_key = jax.random.split(key)
     if rows.like.input_variance is not None and not likelihood.quadratic:
         rows = rows.changed(lambda rows: expanded(rows, inputs_key))
-    structure = structure.for_rows(rows.num_rows)
+    structure = structure if rows.blocks is not None else structure.for_rows(rows.num_rows)
     size = structure.partition.size
     most = max(
         per_backend(_CHUNK_BYTES) // (_row_numbers(functions, rows.like, size) * rows.like.X.dtype.itemsize), size
     )
     partition = structure.partition
-    plan = partition.pieces(rows.num_rows) if partition.neighbours else chunks.plan(rows.num_rows, most, size)
-    data = rows.fold(partial(_chunk_term, structure), functions, key, chunks=plan)
+    if partition.neighbours and rows.blocks is None:
+        plan = partition.pieces(rows.num_rows)
+    else:
+        plan = chunks.plan(rows.num_rows, most, 1 if rows.blocks is not None else size)
+    blocks = rows.blocks
+    data = rows.fold(partial(_chunk_term, structure if blocks is None else None), functions, key, chunks=plan)
+    if blocks is not None:
+        data = data._replace(value=data.value - 0.5 * _penalty_of_blocks(functions, blocks, structure, most))
     data = data._replace(clamped=jax.lax.stop_gradient(data.clamped))
     if functions.v is None:
         return data
@@ -87,13 +94,13 @@ def _row_numbers(functions: Functions, like: Rows, size: int) -> int:
     return max(numbers, 4 * max(pairs))  # and what the derivative makes of them
 
 
-def _chunk_term(structure: Structure, chunk: Rows, number, functions: Functions, key) -> DataTerm:
+def _chunk_term(structure: Structure | None, chunk: Rows, number, functions: Functions, key) -> DataTerm:
     return data_term(functions, chunk, structure, jax.random.fold_in(key, number))
 
 
 @linalg.full_precision
-def data_term(functions: Functions, rows: Rows, structure: Structure, key: jax.Array) -> DataTerm:
-    """``Σ_i weight_i (E[log p(y_i|f_i)] − ½φ_i)``: expected log densities less the penalties of the structure.
+def data_term(functions: Functions, rows: Rows, structure: Structure | None, key: jax.Array) -> DataTerm:
+    """``Σ_i weight_i (E[log p(y_i|f_i)] − ½φ_i)``: expected log densities less the penalties of the structure, if any.
 
     Without v the likelihood is quadratic: the expectation is then over q(u) alone, and the conditional's spread is in
     the penalty, with ``r = d·c`` and c the precision with which a row sees a latent (maths 4.1, 4.3).
@@ -111,11 +118,8 @@ def data_term(functions: Functions, rows: Rows, structure: Structure, key: jax.A
     f_mean, f_var = mix(functions.mixing, mean, spread)
     expected = likelihood.expected_log_density(functions.mean(rows.X) + f_mean, f_var, y, key)
     value = jnp.sum(jnp.where(observed, expected, 0.0) * rows.weight[:, None])
-    if functions.v is None:
-        precision = jnp.where(observed, jnp.broadcast_to(1 / likelihood.variance, y.shape), 0.0)
-        precision = precision if functions.mixing is None else precision @ (functions.mixing**2)
-        pairs = list(zip(functions.latents, groups, strict=True))
-        value = value - 0.5 * _penalty(pairs, precision, rows, structure)
+    if functions.v is None and structure is not None:
+        value = value - 0.5 * _penalty(functions, groups, rows, structure)
     if functions.mixing is not None:
         observed = jnp.any(observed, axis=1, keepdims=True)
     seen = jnp.sum(jnp.where(observed, rows.weight[:, None], 0.0), axis=0)
@@ -144,24 +148,69 @@ def _at_rows(group: Latents, rows: Rows) -> AtRows:
     return AtRows(group.mean(A), spread, jnp.maximum(left, 0.0), A, clamped)
 
 
-def _penalty(groups: list[tuple[Latents, AtRows]], precision, rows: Rows, structure: Structure):
-    """``Σ weight·φ`` over rows or blocks and latents; a row of weight zero is not there."""
-    real = rows.weight > 0
-    share = jnp.sum(rows.weight) / jnp.maximum(jnp.sum(real), 1)  # a chunk may be all padding
-    total, column = jnp.zeros((), rows.weight.dtype), 0
-    for group, one in groups:
+def _precisions(functions: Functions, rows: Rows) -> Float[Array, "n l"]:
+    """With which precision each row sees each latent function; zero where its target is missing."""
+    likelihood = functions.likelihood
+    likelihood = likelihood if rows.noise_variance is None else likelihood.with_known(rows.noise_variance)
+    precision = jnp.where(jnp.isnan(rows.y), 0.0, jnp.broadcast_to(1 / likelihood.variance, rows.y.shape))
+    return precision if functions.mixing is None else precision @ (functions.mixing**2)
 
-        def of_latent(c, group=group, one=one):
+
+def _sum_over_latents(functions: Functions, rows: Rows, penalty: Callable) -> Float[Array, ""]:
+    """``Σ penalty(group, scale)`` over latent functions.
+
+    ``group`` counts the groups of functions; ``scale`` (n,) is the root of the precision with which each row sees the
+    function, zero where it sees nothing.
+    """
+    real, total, column = rows.weight > 0, jnp.zeros((), rows.weight.dtype), 0
+    precision = _precisions(functions, rows)
+    for group, latents in enumerate(functions.latents):
+
+        def of_latent(c, group=group):
             seen = real & (c > 0)  # the root of zero has no derivative
-            scale = jnp.where(seen, jnp.sqrt(jnp.where(seen, c, 1.0)), 0.0)
-            if one.A is None:
-                assert isinstance(structure, Rowwise)
-                return jnp.sum(structure.row_penalties(one.left * scale**2))
-            nothing = jnp.zeros((len(scale), 0), scale.dtype)
-            scaled = ScaledRows(one.A * scale[:, None], rows.X, nothing, scale, rows.conditioners)
-            return jnp.sum(structure.penalties(group.kernel, scaled)[0])
+            return penalty(group, jnp.where(seen, jnp.sqrt(jnp.where(seen, c, 1.0)), 0.0))
 
-        count = one.mean.shape[1]
-        total = total + jnp.sum(jax.vmap(of_latent, in_axes=1)(precision[:, column : column + count]))
-        column += count
-    return share * total
+        own = precision[:, column : column + latents.num_functions]
+        total = total + jnp.sum(jax.vmap(of_latent, in_axes=1)(own))
+        column += latents.num_functions
+    return total
+
+
+def _scaled(A: Float[Array, "n m"], rows: Rows, scale: Float[Array, " n"]) -> ScaledRows:
+    """Whitened rows as structures take them, without targets."""
+    nothing = jnp.zeros((len(scale), 0), scale.dtype)
+    return ScaledRows(A * scale[:, None], rows.X, nothing, scale, rows.conditioners)
+
+
+def _penalty(functions: Functions, at_rows: list[AtRows], rows: Rows, structure: Structure) -> Float[Array, ""]:
+    """``Σ weight·φ`` over rows or blocks and latents; a row of weight zero is not there."""
+
+    def of_latent(group, scale):
+        one = at_rows[group]
+        if one.A is None:
+            assert isinstance(structure, Rowwise)
+            return jnp.sum(structure.row_penalties(one.left * scale**2))
+        return jnp.sum(structure.penalties(functions.latents[group].kernel, _scaled(one.A, rows, scale))[0])
+
+    share = jnp.sum(rows.weight) / jnp.maximum(jnp.sum(rows.weight > 0), 1)  # a chunk may be all padding
+    return share * _sum_over_latents(functions, rows, of_latent)
+
+
+def _penalty_of_blocks(functions: Functions, blocks: PlacedRows, structure: Structure, most: int) -> Float[Array, ""]:
+    """``Σ weight·φ`` over blocks that were drawn, each with the rows it is given first (maths 11.8)."""
+    assert isinstance(structure, Blocks)
+    size, together = structure.size, structure.size * (1 + structure.partition.given_per_row)
+
+    def of_chunk(rows: Rows, number, functions: Functions):
+        A = [latents.rows(rows.X) for latents in functions.latents]
+        weight = rows.weight.reshape(-1, together)[:, -size]
+
+        def of_latent(group, scale):
+            scaled = _scaled(A[group], rows, scale)
+            grouped = jax.tree.map(lambda a: a.reshape(len(weight), together, *a.shape[1:]), scaled)
+            kernel = functions.latents[group].kernel
+            return jnp.sum(weight * structure.group_penalties(kernel, grouped)[0])
+
+        return _sum_over_latents(functions, rows, of_latent)
+
+    return blocks.fold(of_chunk, functions, chunks=chunks.plan(blocks.num_rows, most, together))

@@ -53,7 +53,7 @@ class NeighbourSearch(NamedTuple):
         return self.tree.query(asked, np.arange(1, count + 1), workers=workers)[1]
 
 
-def conditioners(X: np.ndarray, metric: np.ndarray, partition: Partition, count: int) -> np.ndarray:
+def conditioners(X: "np.ndarray | Reordered", metric: np.ndarray, partition: Partition, count: int) -> np.ndarray:
     """The rows that blocks are given, listed with the rows of each block (maths 11.1).
 
     Blocks come in an order drawn at random. A block is given the rows of earlier blocks that are nearest to its mean,
@@ -71,6 +71,21 @@ def conditioners(X: np.ndarray, metric: np.ndarray, partition: Partition, count:
     size = partition.pieces(count).size
     pieces = (X[start : start + size] for start in range(0, len(X), size))
     return np.concatenate([_earlier(np.asarray(piece, np.float64) / metric, partition) for piece in pieces])
+
+
+def groups(conditioners: np.ndarray, partition: Partition, rows: int) -> np.ndarray:
+    """The rows of each block (b, t): first those that it is given, then its own; -1 for none.
+
+    Args:
+        conditioners: what `conditioners` returned, for all placed rows.
+        partition: blocks and how many rows they are given.
+        rows: how many of the placed rows are not padding.
+    """
+    own = np.arange(len(conditioners), dtype=np.int32).reshape(-1, partition.size)
+    piece = partition.pieces(len(conditioners)).size
+    given = conditioners.reshape(len(own), -1)
+    given = np.where(given < 0, -1, given + own[:, :1] // piece * piece)
+    return np.concatenate([given, np.where(own < rows, own, -1)], axis=1)[: -(-rows // partition.size)]
 
 
 def _earlier(X: np.ndarray, partition: Partition) -> np.ndarray:

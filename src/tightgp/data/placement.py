@@ -9,8 +9,9 @@ import itertools
 import math
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -19,7 +20,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from tightgp import distributed
-from tightgp.data.neighbours import Reordered, conditioners
+from tightgp.data.neighbours import Reordered, conditioners, groups
 from tightgp.data.partition import SINGLE, Partition
 from tightgp.data.rows import Rows
 from tightgp.numerics.chunks import PAD_FRACTION, Chunks, cut, rounded_up, scan
@@ -36,6 +37,12 @@ class PlacedRows(eqx.Module):
     @property
     def spread_over(self) -> Mesh | None:
         """The devices over which the rows are spread; None where they are not."""
+        return None
+
+    @property
+    def blocks(self) -> "PlacedRows | None":
+        """In a minibatch whose rows do not pay for themselves: blocks that were drawn to pay, each with the rows it is
+        given first. None elsewhere."""
         return None
 
     @property
@@ -69,10 +76,22 @@ class PlacedRows(eqx.Module):
         raise ValueError("these rows stay on the host, where they cannot be changed: use data that fit on the device")
 
 
+class Draw(NamedTuple):
+    """Rows of a minibatch by number, and their weights; blocks by number, and theirs, where some are drawn to pay."""
+
+    index: Any
+    weight: Any
+    blocks: Any = None
+    block_weight: Any = None
+
+
 class OnDevice(PlacedRows):
-    """Rows on one device."""
+    """Rows on one device. Of data with neighbours, ``groups`` (b, t) are the rows of each block and what it is given,
+    from which minibatches draw; a minibatch has the blocks drawn as ``blocks``."""
 
     rows: Rows
+    groups: Any = None
+    blocks: "OnDevice | None" = None
 
     @property
     def num_rows(self) -> int:
@@ -94,16 +113,22 @@ class OnDevice(PlacedRows):
     def sample(self, which):
         return self.rows.map(lambda a: a[which])
 
-    def take(self, index, weight) -> "OnDevice":
-        """A minibatch: rows by number, and their weights."""
-        return OnDevice(self.rows.map(lambda a: a[index])._replace(weight=weight))
+    def take(self, draw: Draw) -> "OnDevice":
+        """A minibatch."""
+        rows, blocks = _drawn(self.rows, self.groups, draw)
+        return OnDevice(rows, blocks=None if blocks is None else OnDevice(blocks))
 
 
 class OnDevices(PlacedRows):
-    """Rows in equal parts over the devices of a mesh, of this and other machines; only sums travel."""
+    """Rows in equal parts over the devices of a mesh, of this and other machines; only sums travel.
+
+    ``groups`` and ``blocks`` are those of `OnDevice`, also in equal parts.
+    """
 
     rows: Rows
     mesh: Mesh = eqx.field(static=True)
+    groups: Any = None
+    blocks: "OnDevices | None" = None
 
     @property
     def spread_over(self) -> Mesh:
@@ -134,17 +159,27 @@ class OnDevices(PlacedRows):
     def sample(self, which):
         return self.rows.map(lambda a: jnp.asarray(_own_part(a)[which]))
 
-    def take(self, index, weight) -> "OnDevices":
-        """A minibatch of rows by their numbers on their own device; both arrays are spread like the rows."""
-
-        def own(rows, index):
-            return rows.map(lambda a: a[index])
-
+    def take(self, draw: Draw) -> "OnDevices":
+        """A minibatch, of rows and blocks by their numbers on their own device; the draw is spread like the rows."""
         over = PartitionSpec(_AXIS)
-        return OnDevices(self._on_each(own, (over, over), over)(self.rows, index)._replace(weight=weight), self.mesh)
+        rows, blocks = self._on_each(_drawn, (over, over, over), over)(self.rows, self.groups, draw)
+        return OnDevices(rows, self.mesh, blocks=None if blocks is None else OnDevices(blocks, self.mesh))
 
     def _on_each(self, function, in_specs, out_specs):
         return jax.shard_map(function, mesh=self.mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
+
+
+def _drawn(rows: Rows, groups, draw: Draw) -> tuple[Rows, Rows | None]:
+    """The rows of a minibatch, and those of the blocks drawn for it."""
+    rows = rows._replace(conditioners=None)
+    batch = rows.map(lambda a: a[draw.index])._replace(weight=draw.weight)
+    return batch, None if draw.blocks is None else rows_of_blocks(rows, groups[draw.blocks], draw.block_weight)
+
+
+def rows_of_blocks(rows: Rows, groups, weight) -> Rows:
+    """The rows (b·t) of blocks (b, t), -1 for none, with the weight of their block (b,)."""
+    taken = rows.map(lambda a: a[groups.clip(0).reshape(-1)])
+    return taken._replace(weight=((groups >= 0) * weight[:, None]).reshape(-1))
 
 
 def _own_part(array: jax.Array) -> np.ndarray:
@@ -305,11 +340,26 @@ def place(rows: Rows, order: np.ndarray | None = None, partition: Partition = SI
         X = rows.X if order is None else Reordered(rows.X, order)
         return OnHost.of(rows, order, _conditioners(X, rows.num_rows, partition, metric))
     rows = rows if order is None else rows.take(order)
-    if not one:
-        return _spread(rows, rows.num_rows, partition, metric)
+    return on_one_device(rows, partition, metric) if one else _spread(rows, rows.num_rows, partition, metric)
+
+
+def on_one_device(rows: Rows, partition: Partition = SINGLE, metric: Any = None) -> OnDevice:
+    """Put rows, in their order, on one device, padded to one of few lengths; with neighbours, to whole blocks."""
     length = rounded_up(rows.num_rows, PAD_FRACTION)
+    if partition.neighbours:
+        length += -length % partition.size
     rows = rows.map(np.asarray)
     return on_device(_with_conditioners(rows, _conditioners(rows.X, length, partition, metric)).padded(length))
+
+
+def with_groups(placed: OnDevice | OnDevices, partition: Partition, counts: list[int]) -> Any:
+    """Rows from which minibatches can draw blocks; ``counts`` are each device's rows without padding."""
+    parts = np.split(np.asarray(placed.rows.conditioners), len(counts))
+    tables = [groups(part, partition, count) for part, count in zip(parts, counts, strict=True)]
+    most = max(map(len, tables))
+    table = np.concatenate([np.pad(one, ((0, most - len(one)), (0, 0)), constant_values=-1) for one in tables])
+    mesh = placed.spread_over
+    return replace(placed, groups=jnp.asarray(table) if mesh is None else to_devices(table, mesh))
 
 
 def _conditioners(X, length: int, partition: Partition, metric) -> np.ndarray | None:
@@ -335,7 +385,8 @@ def _spread(rows: Rows, most: int, partition: Partition, metric) -> OnDevices:
     """This process's rows over its devices, beside those of the others; no process has more than ``most``."""
     local, multiple = jax.local_device_count(), partition.size
     each = rounded_up(math.ceil(most / local), PAD_FRACTION)
-    each = -(-each // multiple) * multiple if multiple < each else each
+    if partition.neighbours or multiple < each:
+        each += -each % multiple
     rows = rows.map(np.asarray)
     if partition.neighbours:  # a device's blocks are given rows of the same device
         parts = [rows.X[i * each : (i + 1) * each] for i in range(local)]

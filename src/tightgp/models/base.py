@@ -15,7 +15,7 @@ from tightgp.bounds import psi
 from tightgp.bounds.structures import Structure
 from tightgp.data import Dataset
 from tightgp.data.input_variance import InputVariance
-from tightgp.data.partition import metric_of
+from tightgp.data.partition import SINGLE, Partition, metric_of
 from tightgp.data.placement import OnDevice, PlacedRows, place
 from tightgp.data.rows import Rows
 from tightgp.kernels import Kernel
@@ -89,9 +89,9 @@ class BatchModel(Model):
         return self
 
     @property
-    def rows_together(self) -> int:
-        """How many consecutive rows a minibatch must not part."""
-        return 1
+    def batch_partition(self) -> Partition:
+        """Which rows of a minibatch share a block."""
+        return SINGLE
 
     def score(self, rows: OnDevice) -> Float[Array, ""]:
         """Mean log density of the observed targets of held-out ``rows``."""

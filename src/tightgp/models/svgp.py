@@ -13,6 +13,7 @@ from tightgp.bounds.latents import Latents
 from tightgp.bounds.structures import Structure
 from tightgp.bounds.uncollapsed import Functions
 from tightgp.data import Dataset
+from tightgp.data.partition import SINGLE, Partition
 from tightgp.data.placement import PlacedRows
 from tightgp.data.rows import Rows
 from tightgp.kernels import Kernel
@@ -35,8 +36,9 @@ class SVGP(base.Grouped, base.BatchModel):
         Z: inducing inputs (M, D) for all latent functions, or a list with an array for each. Their dtype decides the
             precision of everything.
         bound: "diagonal" (the default for Gaussian noise), "standard", "block" (a minibatch is one block),
-            ``Block(64)`` (blocks of neighbours, which a minibatch does not divide), or "spherical" (one trained v for
-            each latent function, the default for every other likelihood).
+            ``Block(64)`` (blocks of neighbours, which a minibatch does not divide), ``Neighbours(32)`` (a minibatch has
+            rows for the likelihood, and blocks with their neighbours for the penalty, each drawn at random), or
+            "spherical" (one trained v for each latent function, the default for every other likelihood).
         mean: one of ``tightgp.means``; None is zero.
         num_latents: number of latent functions, one for each column of y. None takes what the likelihood needs, or the
             length of a list of kernels or inducing inputs, or 1.
@@ -201,12 +203,9 @@ class SVGP(base.Grouped, base.BatchModel):
         return self.with_metric(X, as_tuple(self.kernel))
 
     @property
-    def rows_together(self) -> int:
-        """How many consecutive rows a minibatch must not part."""
-        size = self.bound.partition.size
-        if self.bound.partition.neighbours:
-            raise ValueError("bound='neighbours' needs all rows: leave out batch_size, or use bound=tightgp.Block(64)")
-        return 1 if size == construction.WHOLE_BATCH else size
+    def batch_partition(self) -> Partition:
+        """Which rows of a minibatch share a block; single rows where a minibatch is one block."""
+        return SINGLE if self.bound.partition.size == construction.WHOLE_BATCH else self.bound.partition
 
     def for_targets(self, vector: bool) -> "SVGP":
         """This model for targets (N,) or (N, 1): its predictions will have the same shape."""

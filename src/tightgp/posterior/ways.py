@@ -104,7 +104,8 @@ def choose(
             raise ValueError("neighbours and exact_conditional are two ways to predict; choose one")
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((X, functions))):
             raise ValueError(
-                "neighbours are searched among known inputs: call this outside of JAX transformations, or pass neighbours=0"
+                "neighbours are searched among known inputs: call this outside of JAX transformations, "
+                "or pass neighbours=0"
             )
         return Local(functions, with_neighbours(functions, likelihood, training), likelihood.variance, neighbours)
     if exact_conditional:

@@ -18,8 +18,10 @@ import numpy as np
 from jax.sharding import Mesh
 
 from tightgp.data import Batches
+from tightgp.data.neighbours import Reordered, conditioners, groups
 from tightgp.data.partition import Partition
 from tightgp.data.placement import (
+    Draw,
     OnDevice,
     OnDevices,
     PlacedRows,
@@ -27,8 +29,11 @@ from tightgp.data.placement import (
     device_room,
     is_mapped,
     on_device,
+    on_one_device,
     place,
+    rows_of_blocks,
     to_devices,
+    with_groups,
 )
 from tightgp.data.rows import Rows
 
@@ -41,12 +46,13 @@ _AHEAD = 2
 
 
 class Segment(NamedTuple):
-    """Batches of some steps, stacked: ``rows``; or ``index`` and ``weight`` of rows that are on the device already."""
+    """Batches of some steps, stacked: ``rows``, and those of ``blocks`` drawn to pay; or a ``draw`` of rows that are on
+    the device already."""
 
     keys: jax.Array
     rows: Rows | None = None
-    index: Any = None
-    weight: Any = None
+    blocks: Rows | None = None
+    draw: Draw | None = None
 
     @property
     def steps(self) -> int:
@@ -102,6 +108,17 @@ def plan(rows: int, steps: int, seed: tuple[int, ...], size: int = 1) -> tuple[n
     return np.minimum(index, rows - 1), np.repeat(weight, size, axis=1) * (index < rows)
 
 
+def draw_blocks(blocks: int, steps: int, each: int, seed: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Blocks to pay in each batch of an epoch (steps, each), and their weights: together they stand for all blocks.
+
+    The blocks are shuffled by ``seed``, again and again if an epoch has more draws than blocks.
+    """
+    rng = np.random.default_rng(seed)
+    rounds = math.ceil(steps * each / blocks)
+    drawn = np.concatenate([rng.permutation(blocks) for _ in range(rounds)])[: steps * each]
+    return drawn.reshape(steps, each), np.full((steps, each), blocks / each)
+
+
 def count_steps(rows: int, batch_size: int, size: int = 1) -> int:
     """Number of batches in an epoch."""
     blocks = math.ceil(rows / size)
@@ -120,42 +137,61 @@ class Resident(Source):
 
     resident: OnDevice | OnDevices
 
-    def __init__(self, rows: Rows, order: np.ndarray | None, size: int, batch_size: int, seed: int):
+    def __init__(self, rows: Rows, order: np.ndarray | None, partition: Partition, metric, batch_size: int, seed: int):
         count = rows.num_rows
-        self._seed, self._size = seed, min(size, count)
+        self._seed, self._size, self._partition = seed, _rows_together(partition, count), partition
         self.steps = count_steps(count, min(batch_size, count), self._size)
-        placed = place(rows, order, Partition(self._size))
+        wanted = partition if partition.neighbours else Partition(self._size)
+        placed = place(rows, order, wanted, metric)
         counts = _counts_on_devices(placed, count)
         enough = min(counts) > (self.steps - 1) * self._size  # every device has rows for every batch
-        if isinstance(placed, OnDevice | OnDevices) and enough:
-            self.resident, self._counts = placed, counts
-        else:
-            self.resident, self._counts = on_device(rows if order is None else rows.take(order)), [count]
+        if not (isinstance(placed, OnDevice | OnDevices) and enough):
+            placed, counts = on_one_device(rows if order is None else rows.take(order), wanted, metric), [count]
+        self.resident, self._counts = placed, counts
+        if partition.neighbours:
+            self.resident = with_groups(placed, partition, counts)
         self.mesh = self.resident.spread_over
 
-    def plan(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of each batch of an epoch, numbered on each device, and their weights."""
+    def plan(self, number: int) -> Draw:
+        """The rows and blocks of each batch of an epoch, numbered on each device, and their weights."""
         seed = self._seed, number
         plans = [plan(own, self.steps, (*seed, device), self._size) for device, own in enumerate(self._counts)]
         most = max(index.shape[1] for index, _ in plans)
         index, weight = zip(*(_widened(*one, most) for one in plans), strict=True)
-        return np.concatenate(index, axis=1), np.concatenate(weight, axis=1)
+        draw = Draw(np.concatenate(index, axis=1), np.concatenate(weight, axis=1))
+        if not self._partition.neighbours:
+            return draw
+        blocks = [-(-own // self._partition.size) for own in self._counts]
+        each = _blocks_in_batch(self._partition, most)
+        drawn = [draw_blocks(own, self.steps, each, (*seed, device, 1)) for device, own in enumerate(blocks)]
+        numbers, weights = (np.concatenate(parts, axis=1) for parts in zip(*drawn, strict=True))
+        return draw._replace(blocks=numbers, block_weight=weights)
 
     def epoch(self, number: int) -> Iterator[Segment]:
         return self._segments(number)  # a thread would cost more than it saves
 
     def _segments(self, number: int) -> Iterator[Segment]:
-        index, weight = self.plan(number)
-        keys = _keys(self._seed, number, self.steps)
         dtype = self.resident.like.X.dtype
+        keys = _keys(self._seed, number, self.steps)
+        draw = jax.tree.map(lambda a: a.astype(np.int32 if a.dtype.kind == "i" else dtype), self.plan(number))
         length = math.ceil(self.steps / math.ceil(self.steps / _SEGMENT_STEPS))
         for start in range(0, self.steps, length):
             part = slice(start, start + length)
-            drawn = index[part].astype(np.int32), weight[part].astype(dtype)
-            yield Segment(keys[part], None, *_on_devices(drawn, self.mesh))
+            drawn = jax.tree.map(lambda a, part=part: a[part], draw)
+            yield Segment(keys[part], draw=_on_devices(drawn, self.mesh))
 
     def sample(self) -> PlacedRows:
         return self.resident
+
+
+def _rows_together(partition: Partition, count: int) -> int:
+    """How many consecutive rows a batch does not part; with neighbours none, for its blocks are drawn apart."""
+    return 1 if partition.neighbours else min(partition.size, count)
+
+
+def _blocks_in_batch(partition: Partition, rows: int) -> int:
+    """How many blocks pay in a batch: with what they are given they have about as many rows as the batch."""
+    return max(1, rows // (partition.size * (1 + partition.given_per_row)))
 
 
 def _counts_on_devices(placed: PlacedRows, count: int) -> list[int]:
@@ -179,11 +215,17 @@ def _on_devices(tree: Any, mesh: Mesh | None) -> Any:
 class Streamed(Source):
     """Rows that stay on the host, such as a memory-mapped file; batches are gathered there and sent ahead of use."""
 
-    def __init__(self, rows: Rows, order: np.ndarray | None, size: int, batch_size: int, seed: int):
+    def __init__(self, rows: Rows, order: np.ndarray | None, partition: Partition, metric, batch_size: int, seed: int):
         self._rows, self._order, self._seed = rows.map(np.asarray), order, seed
-        self._size, self._batch_size = min(size, rows.num_rows), min(batch_size, rows.num_rows)
+        self._partition, self._groups = partition, None
+        self._size, self._batch_size = _rows_together(partition, rows.num_rows), min(batch_size, rows.num_rows)
         self.steps = count_steps(rows.num_rows, self._batch_size, self._size)
         self.mesh = _mesh_for_batches()
+        if partition.neighbours:
+            assert order is not None
+            X, count = Reordered(self._rows.X, order), rows.num_rows
+            table = groups(conditioners(X, np.asarray(metric), partition, count), partition, count)
+            self._groups = np.where(table < 0, -1, order[table])
 
     def plan(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """The rows of each batch of an epoch, and their weights."""
@@ -192,6 +234,14 @@ class Streamed(Source):
         devices = 1 if self.mesh is None else self.mesh.size * self._size
         return _widened(index, weight, -(-index.shape[1] // devices) * devices)
 
+    def plan_blocks(self, number: int, rows: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """The blocks that pay in each batch of an epoch, and their weights; None where rows pay for themselves."""
+        if self._groups is None:
+            return None
+        devices = 1 if self.mesh is None else self.mesh.size
+        each = -(-_blocks_in_batch(self._partition, rows) // devices) * devices
+        return draw_blocks(len(self._groups), self.steps, each, (self._seed, number, 0, 1))
+
     def sample(self) -> PlacedRows:
         first: Any = slice(0, 10 * self._batch_size)
         rows = self._rows.take(first if self._order is None else self._order[first])
@@ -199,6 +249,7 @@ class Streamed(Source):
 
     def _segments(self, number: int) -> Iterator[Segment]:
         index, weight = self.plan(number)
+        drawn = self.plan_blocks(number, index.shape[1])
         keys = _keys(self._seed, number, self.steps)
         row_bytes = sum(a.dtype.itemsize * a[0].size for a in (self._rows.X, self._rows.y))
         length = max(1, _SEGMENT_BYTES // (row_bytes * index.shape[1]))
@@ -206,7 +257,14 @@ class Streamed(Source):
             part = slice(start, start + length)
             rows = self._rows.map(lambda a, part=part: a[index[part]])
             rows = rows._replace(weight=weight[part].astype(rows.X.dtype))
-            yield Segment(keys[part], _on_devices(rows, self.mesh))
+            blocks = None if drawn is None else _on_devices(self._blocks(drawn[0][part], drawn[1][part]), self.mesh)
+            yield Segment(keys[part], _on_devices(rows, self.mesh), blocks)
+
+    def _blocks(self, numbers: np.ndarray, weights: np.ndarray) -> Rows:
+        """The rows of blocks (steps, b), stacked."""
+        assert self._groups is not None
+        found = [rows_of_blocks(self._rows, self._groups[one], w) for one, w in zip(numbers, weights, strict=True)]
+        return jax.tree.map(lambda *a: np.stack(a), *found)
 
 
 class Iterated(Source):
@@ -217,7 +275,7 @@ class Iterated(Source):
 
     def __init__(self, batches: Batches, model, batch_size: int, seed: int):
         self._batches, self._model, self._seed = batches, model, seed
-        size = model.rows_together
+        size = model.batch_partition.size
         self.mesh = _mesh_for_batches()
         self.batch_size = min(max(batch_size // size, 1) * size, batches.num_data)
         self.steps = batches.num_data // self.batch_size
@@ -234,14 +292,15 @@ class Iterated(Source):
         return on_device(_weighed(rows, self._batches.num_data))
 
     def _segments(self, number: int) -> Iterator[Segment]:
-        devices = 1 if self.mesh is None else self.mesh.size * self._model.rows_together
+        devices = 1 if self.mesh is None else self.mesh.size * self._model.batch_partition.size
         for i, rows in enumerate(map(self._in_order, self._cut())):
             key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self._seed), number), i)
             weighed = _weighed(rows, self._batches.num_data).padded(-(-rows.num_rows // devices) * devices)
             yield Segment(key[None], _on_devices(weighed.map(lambda a: a[None]), self.mesh))
 
     def _in_order(self, rows: Rows) -> Rows:
-        order = self._model.bound.partition.order(rows.X, self._model.metric) if self._model.rows_together > 1 else None
+        partition = self._model.batch_partition
+        order = None if partition.trivial else partition.order(rows.X, self._model.metric)
         return rows.map(np.asarray) if order is None else rows.map(lambda a: np.asarray(a)[order])
 
     def _cut(self) -> Iterator[Rows]:
@@ -289,9 +348,12 @@ def batch_of(segment: Segment, resident: PlacedRows | None, mesh: Mesh | None) -
     """The rows of one step, from a segment without its axis of steps. Pure."""
     if resident is not None:
         assert isinstance(resident, OnDevice | OnDevices)
-        return resident.take(segment.index, segment.weight)
+        assert segment.draw is not None
+        return resident.take(segment.draw)
     assert segment.rows is not None
-    return OnDevice(segment.rows) if mesh is None else OnDevices(segment.rows, mesh)
+    if mesh is None:
+        return OnDevice(segment.rows, blocks=None if segment.blocks is None else OnDevice(segment.blocks))
+    return OnDevices(segment.rows, mesh, blocks=None if segment.blocks is None else OnDevices(segment.blocks, mesh))
 
 
 def _ahead(segments: Iterator[Segment]) -> Iterator[Segment]:
@@ -326,11 +388,18 @@ def _ahead(segments: Iterator[Segment]) -> Iterator[Segment]:
 def choose(model, data, batch_size: int, seed: int, stream: bool | None):
     """``model`` with its blocks fixed, and a source of batches: rows stay on the device if there is room."""
     if isinstance(data, Batches):
+        if model.batch_partition.neighbours:
+            raise ValueError(
+                "a bound with neighbours searches them among all rows, which Batches do not have at hand: pass a "
+                "Dataset, whose arrays may be memory-mapped files, or use a bound such as tightgp.Block(64)"
+            )
         model = model.grouped_by(model.check_rows(data.first()).X)
         return model, Iterated(data, model, batch_size, seed)
     rows = model.check_rows(data)
-    model, size = model.grouped_by(rows.X), model.rows_together
-    order = model.bound.partition.order(rows.X, model.metric) if size > 1 else None
+    model = model.grouped_by(rows.X)
+    partition = model.batch_partition
+    metric = None if partition.trivial else model.metric
+    order = partition.order(rows.X, metric)
     if stream is None:
         stream = is_mapped(rows.X) or rows.X.nbytes + rows.y.nbytes > device_room()
-    return model, (Streamed if stream else Resident)(rows, order, size, batch_size, seed)
+    return model, (Streamed if stream else Resident)(rows, order, partition, metric, batch_size, seed)

@@ -5,6 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 
 from tightgp.data import Dataset
+from tightgp.data.partition import Partition
 from tightgp.data.placement import OnDevice, PlacedRows
 from tightgp.data.rows import Rows
 
@@ -39,8 +40,8 @@ class Minibatched(Protocol):
         """The model with its partition of ``X`` fixed."""
 
     @property
-    def rows_together(self) -> int:
-        """How many consecutive rows stay together in a minibatch."""
+    def batch_partition(self) -> Partition:
+        """Which rows of a minibatch share a block."""
 
     def for_targets(self, vector: bool) -> Any:
         """The model for targets (N,), or (N, P)."""
