@@ -170,7 +170,7 @@ def with_neighbours():
 
 
 def test_the_mean_over_all_blocks_is_the_bound_with_neighbours():
-    """All rows for the likelihood and one block to pay: over all blocks, the last of which is short, the exact bound."""
+    """All rows for the likelihood and one block to pay; the last block is short."""
     data, model = problem(), with_neighbours()
     made, source = minibatches.choose(model, data, N, 0, False)
     count = -(-N // 4)
@@ -188,7 +188,7 @@ def test_the_mean_over_all_blocks_is_the_bound_with_neighbours():
 
 
 def test_a_block_comes_with_its_earlier_neighbours():
-    """From arrays and from the host alike; each block's own rows last, and as many draws as make the batch no longer."""
+    """From arrays and from the host alike; each block's own rows come last."""
     data = problem()
     batches = []
     for stream in (False, True):

@@ -80,6 +80,11 @@ class Structure(abc.ABC):
         return True
 
     @property
+    def as_bound(self) -> "Structure":
+        """The structure with the same blocks and neighbours that gives a bound."""
+        return self
+
+    @property
     def uniform(self) -> bool:
         """Whether Φ depends on Σ r alone, so that every row counts alike."""
         return False
@@ -199,6 +204,10 @@ class RowPowerEP(Rowwise):
     def name(self) -> str:
         return f"PowerEP({self.alpha:g})"
 
+    @property
+    def as_bound(self) -> Structure:
+        return DIAGONAL
+
     def row_penalties(self, r):
         return jnp.log1p(self.alpha * r) / self.alpha
 
@@ -239,6 +248,10 @@ class Blocks(Structure):
     @property
     def is_bound(self) -> bool:
         return not self.alpha
+
+    @property
+    def as_bound(self) -> Structure:
+        return replace(self, alpha=0.0)
 
     @property
     def partition(self) -> Partition:

@@ -60,9 +60,11 @@ class Collapsed:
         return fit(model, data, "lbfgs", steps=steps, refresh=rounds - 1, tolerance=TOLERANCE, **options)
 
     def evidence(self, result: FitResult, data: Dataset) -> tuple[float, EvidenceBracket | None]:
-        """The bound on all rows, in total nats, and the evidence bracket."""
+        """The objective on all rows, in total nats, and the evidence bracket."""
         model = result.model
-        if not model.bound.is_bound or model.precision != "full":
+        if not model.bound.is_bound:
+            return _without_prior(result), model.evidence_bracket(data)
+        if model.precision != "full":
             bracket = model.evidence_bracket(data)
             return bracket.lower, bracket
         bound = _without_prior(result)

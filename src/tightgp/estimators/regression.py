@@ -21,6 +21,10 @@ from tightgp.means import Zero
 from tightgp.models.sgpr import PRECISIONS
 
 
+#: From how many nearest rows to predict, of which ``neighbours="auto"`` takes the best.
+NEIGHBOURS = (16, 64, 128)
+
+
 @dataclass(eq=False, repr=False)
 class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
     """Sparse Gaussian process regression.
@@ -34,14 +38,15 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
     collapsed bound, "diagonal" where ``bound`` is None, and without neighbours.
 
     Args:
-        bound: "standard", "spherical", "diagonal", "block", "power_ep", or an object such as ``tightgp.Block(32)`` or
-            ``tightgp.PowerEP(0.5, block=64)``, which is no bound. None is blocks of 64 neighbours with "collapsed", and
-            "diagonal" with "minibatch".
+        bound: "vecchia" (each row sees 32 neighbours: the most accurate, but no bound), "neighbours" (the bound with
+            the same neighbours), "block", "diagonal", "spherical", "standard", "power_ep", or an object such as
+            ``tightgp.Vecchia(16)``. None is "vecchia" with "collapsed", and "diagonal" with "minibatch".
         method: "collapsed" (L-BFGS on all rows), "minibatch" (natural gradients and Adam), or "auto": the collapsed
             bound where rows × inducing points² is at most 7e9, about a second an evaluation on two cores.
         max_iter: most iterations of L-BFGS (None: 400), or passes through the data (None: enough for 3000 batches).
-        neighbours: each prediction also uses this many of the nearest training rows, which the model keeps for it;
-            0 predicts from the inducing points alone and keeps no row.
+        neighbours: each prediction also uses this many of the nearest training rows, which the model keeps for it.
+            "auto" takes 16, 64 or 128, whichever predicts training rows best from their neighbours; 0 predicts from the
+            inducing points alone and keeps no row.
         precision: "full", or "mixed": training with "collapsed" makes the kernel values between rows and inducing
             points in float32, and keeps sums over rows and all small factors in float64.
 
@@ -52,7 +57,7 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
     """
 
     _: KW_ONLY
-    neighbours: int = 64
+    neighbours: int | str = "auto"
     precision: str = "full"
 
     task = "regression"
@@ -65,7 +70,7 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
 
     def check_parameters(self) -> Settings:
         settings = super().check_parameters()
-        checks.seed("neighbours", self.neighbours)
+        _checked_neighbours(self.neighbours)
         checks.choice("precision", self.precision, PRECISIONS)
         if self.method == "minibatch":
             self._check_minibatch()
@@ -92,10 +97,11 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         num_data = distributed.total_count(data.num_data)
         plan = plans.for_regression(settings, num_data)
         self.fitted_by_processes_ = distributed.is_multiprocess()
-        keep_rows = self.neighbours > 0 and not self.fitted_by_processes_
+        keep_rows = self.neighbours != 0 and not self.fitted_by_processes_
         recipe: Recipe
         if plan.method == "collapsed":
-            bound = self.bound or ("diagonal" if self.fitted_by_processes_ else "block")
+            plain = self.fitted_by_processes_ or self.precision != "full"
+            bound = self.bound or ("diagonal" if plain else "vecchia" if keep_rows else "neighbours")
             recipe = Collapsed(kernel, bound, plan, noise, keep_rows, self.precision)
         else:
             self._check_minibatch()
@@ -103,7 +109,10 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
             recipe = Variational(kernel, likelihood, bound, plan, Zero(), data.num_outputs, keep_rows)
         self._train(recipe, data, encoding, settings)
         if keep_rows:
-            self.training_ += f" Predictions also use the {min(self.neighbours, num_data)} nearest training rows."
+            if self.neighbours == "auto":
+                self.posterior_ = self.posterior_.with_best_neighbours(NEIGHBOURS, seed=settings.seed)
+            used = self.posterior_.neighbours if self.neighbours == "auto" else min(self.neighbours, num_data)
+            self.training_ += f" Predictions also use the {used} nearest training rows."
         elif self.neighbours:
             self.training_ += " Predictions use the inducing points alone: several processes keep no training rows."
         noise = np.asarray(self.posterior_.noise_variance) * scale**2
@@ -150,17 +159,24 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
 
     def _neighbours_used(self, jointly: np.ndarray | None = None) -> int | None:
         """How many neighbours of each row a prediction uses, of single rows or of some jointly; None for none."""
-        checks.seed("neighbours", self.neighbours)
-        if not self.neighbours or self.fitted_by_processes_:
-            return None
+        neighbours = _checked_neighbours(self.neighbours)
+        if not neighbours or self.fitted_by_processes_:
+            return 0 if self.posterior_.training is not None else None
         if self.posterior_.training is None:
             raise ValueError(
-                f"neighbours={self.neighbours} needs the training rows, which this model was fitted or saved without; "
+                f"neighbours={neighbours!r} needs the training rows, which this model was fitted or saved without; "
                 "set_params(neighbours=0) predicts from the inducing points alone"
             )
-        if jointly is None:
-            return self.neighbours
-        return self.posterior_.feasible_neighbours(jointly, self.neighbours) or None
+        count = self.posterior_.neighbours if isinstance(neighbours, str) else neighbours
+        return count if jointly is None else self.posterior_.feasible_neighbours(jointly, count)
+
+
+def _checked_neighbours(neighbours: Any) -> int | str:
+    if isinstance(neighbours, str) and neighbours == "auto":
+        return neighbours
+    if isinstance(neighbours, str):
+        raise ValueError(f"neighbours must be a whole number of at least 0, or 'auto'; got {neighbours!r}")
+    return checks.seed("neighbours", neighbours)
 
 
 def _plain(values: np.ndarray) -> Any:

@@ -129,11 +129,12 @@ class SGPR(Grouped):
     def evidence_bracket(self, data: Dataset) -> EvidenceBracket:
         """Lower and upper bound on the log evidence: is M large enough? (maths §9)
 
-        Under Power EP the lower bound is the diagonal one. Both are in full precision.
+        Under Vecchia and Power EP, which are no bounds, the lower bound is the one with the same blocks and neighbours.
+        Both are in full precision.
         """
         model = with_fields(self, precision="full")
         if not self.bound.is_bound:
-            model = with_fields(model, bound=structures.DIAGONAL)
+            model = with_fields(model, bound=self.bound.as_bound)
         lower, upper = float(model.elbo(data)), float(model.upper_bound(data))
         return EvidenceBracket(lower, upper, distributed.total_count(data.num_data))
 

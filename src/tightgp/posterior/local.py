@@ -75,17 +75,21 @@ def marginals(functions: PosteriorFunctions, training: TrainingRows, noise, X: F
     answer.
     """
     groups = _groups(functions, training, noise)
-    columns = [_group_marginals(group, np.asarray(X), count) for group in groups]
+    columns = [_group_marginals(group, np.asarray(X), [count])[0] for group in groups]
     mean, var = (np.concatenate(parts, axis=1) for parts in zip(*columns, strict=True))
     return functions.mean(X) + mean, jnp.asarray(var)
 
 
-def left_out(functions: PosteriorFunctions, training: TrainingRows, noise, rows: np.ndarray, count: int):
-    """Means and variances (n, P) at training rows by number, each given its ``count`` nearest other rows."""
+def left_out(functions: PosteriorFunctions, training: TrainingRows, noise, rows: np.ndarray, counts: list[int]):
+    """Means and variances (n, P) at training rows by number, given as many nearest other rows as ``counts`` say."""
     groups = _groups(functions, training, noise)
-    columns = [_group_marginals(group, group.X[rows], count, rows) for group in groups]
-    mean, var = (np.concatenate(parts, axis=1) for parts in zip(*columns, strict=True))
-    return functions.mean(jnp.asarray(groups[0].X[rows])) + mean, jnp.asarray(var)
+    prior = functions.mean(jnp.asarray(groups[0].X[rows]))
+    columns = [_group_marginals(group, group.X[rows], counts, rows) for group in groups]
+    answers = []
+    for of_groups in zip(*columns, strict=True):
+        mean, var = (np.concatenate(parts, axis=1) for parts in zip(*of_groups, strict=True))
+        answers.append((prior + mean, jnp.asarray(var)))
+    return answers
 
 
 def joints(functions: PosteriorFunctions, training: TrainingRows, noise, X, count: int) -> list[Joint]:
@@ -153,10 +157,13 @@ def _rounding(latents: Latents, X: np.ndarray) -> np.ndarray:
 
 
 def _group_marginals(
-    group: _Group, X: np.ndarray, count: int, rows: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Means and variances at ``X``. Where these are training ``rows``, they are left out of their own neighbours."""
-    count = min(count, len(group.X))
+    group: _Group, X: np.ndarray, counts: list[int], rows: np.ndarray | None = None
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Means and variances at ``X``, for each of several numbers of neighbours.
+
+    Where X are training ``rows``, they are left out of their own neighbours. One program serves all numbers.
+    """
+    count = min(max(counts), len(group.X))
     everything = group.everything(len(X), count)
     step = len(X) if everything is not None else group.room(count) // count
     step = max(1, min(_SEARCHED, _FOUND // count, step))
@@ -171,9 +178,11 @@ def _group_marginals(
         if near is None:
             used, index = np.unique(index, return_inverse=True)
             near = group.nearby(used)
-        answers.append(_given(group.latents, near, jnp.asarray(index.reshape(len(part), count)), jnp.asarray(part)))
-    mean, var = (np.concatenate([np.asarray(a) for a in parts]) for parts in zip(*answers, strict=True))
-    return mean, var
+        given = group.latents, near, jnp.asarray(index.reshape(len(part), count)), jnp.asarray(part)
+        answers.append([tuple(map(np.asarray, _given(*given, jnp.asarray(used)))) for used in counts])
+    return [
+        tuple(np.concatenate(parts) for parts in zip(*of_count, strict=True)) for of_count in zip(*answers, strict=True)
+    ]
 
 
 def _others(near: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -189,10 +198,16 @@ def _whitened(latents: Latents, X: Float[Array, "n d"]) -> Float[Array, "n m"]:
 
 
 @eqx.filter_jit
-def _given(latents: Latents, near: Nearby, index: Int[Array, "n k"], X: Float[Array, "n d"]):
+def _given(latents: Latents, near: Nearby, index: Int[Array, "n k"], X: Float[Array, "n d"], used: Int[Array, ""]):
+    """Means and variances at ``X``, each row given the first ``used`` of the rows in ``index``."""
     count = index.shape[1]
     width = count * (len(latents.Z) + 4 * count)
-    return map_rows(lambda i, x: _conditioned(latents, Nearby(*(a[i] for a in near)), x), width, index, X)
+
+    def given(i, x):
+        rows = Nearby(*(a[i] for a in near))
+        return _conditioned(latents, rows._replace(scale=rows.scale * (jnp.arange(count) < used)[:, None]), x)
+
+    return map_rows(given, width, index, X)
 
 
 @linalg.full_precision

@@ -194,13 +194,14 @@ class Posterior(eqx.Module):
         likelihood = arguments.with_noise(self.likelihood, asked.noise_variance)
         gone = np.isnan(asked.y)
         targets = jnp.asarray(np.where(gone, likelihood.filler, asked.y))
-        scores = {}
-        for count in sorted({min(checks.count("candidates", one), rows.num_rows - 1) for one in candidates} - {0}):
-            mean, var = local.left_out(self._functions, training, self.likelihood.variance, chosen, count)
+        counts = sorted({min(checks.count("candidates", one), rows.num_rows - 1) for one in candidates} - {0})
+        if not counts:
+            return replace(self, neighbours=0)
+        scores = []
+        for mean, var in local.left_out(self._functions, training, self.likelihood.variance, chosen, counts):
             densities = marginals.apply(likelihood, "predictive_log_density", mean, var, targets)
-            scores[count] = float(np.mean(np.asarray(densities)[~gone]))
-        best = max(scores, key=lambda count: scores[count], default=0)
-        return replace(self, neighbours=best)
+            scores.append(float(np.mean(np.asarray(densities)[~gone])))
+        return replace(self, neighbours=counts[int(np.argmax(scores))])
 
     def feasible_neighbours(self, X, neighbours: int) -> int:
         """``neighbours``, halved until a joint prediction at ``X`` is feasible; it may come to zero."""
