@@ -25,10 +25,8 @@ class Counting(Job):
     def begin(self, objective, progress):
         progress.state, progress.numbers = jnp.zeros(2), {"half": False}
 
-    def ended(self, progress):
-        if progress.steps >= self.length:
-            progress.end(tgp.StopReason.STEP_LIMIT, "all steps")
-        return progress.reason is not None
+    def outcome(self, progress):
+        return (tgp.StopReason.STEP_LIMIT, "all steps") if progress.steps >= self.length else None
 
     def advance(self, objective, progress):
         self._halves += 1
@@ -51,7 +49,7 @@ def run_job(job, callback=lambda step, row: False, checkpoint=None):
     objective = Objective(*Cliff(tgp.parameters.real(0.0)).prepare(None))
     progress = Progress(objective.start)
     with ProgressBar(job.length, False, "test") as bar:
-        run(job, objective, progress, bar, callback, (checkpoint or Checkpoint()).section(0))
+        run(job, objective, progress, bar, callback, checkpoint or Checkpoint(), "0")
     assert job.closed
     return progress
 

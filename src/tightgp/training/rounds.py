@@ -31,7 +31,7 @@ class Rounds:
         self.reason, self.message = _outcome(starts[-1] if starts[-1].ended_by_user else best)
 
     def train(self, data, times: int, train: Callable, checkpoint: Checkpoint) -> None:
-        """Group the rows again up to ``times`` times, and call ``train(objective, section, partition, steps before)``.
+        """Group the rows again up to ``times`` times, and call ``train``, which is that of `fit`.
 
         Where the partition stays the same, training goes on unless it has converged. Where a round has no finite
         objective, the result of the one before stays.
@@ -45,11 +45,12 @@ class Rounds:
                 partition = made if new is None else made + 1
                 model, rows = self.model.prepare(data) if new is None else new
                 objective = Objective(model, rows)
-                section = checkpoint.round(number, model)
+                section = checkpoint.name_round(number, model)
             except KeyboardInterrupt:
                 self.reason, self.message = StopReason.INTERRUPTED, "interrupted"
                 return
-            progress, best = train(objective, section, partition, sum(run.steps for run in self.kept))
+            steps_before = sum(run.steps for run in self.kept)
+            progress, best = train(objective, checkpoint, section, partition, steps_before)
             self.runs.append(progress)
             finite = np.isfinite(progress.objective)
             if finite:
