@@ -77,7 +77,7 @@ class MinibatchJob(Job):
         progress.state, sums = objective.advance(lambda state: self._program(state, segment), progress.state)
         numbers["sums"] = {name: value + numbers["sums"].get(name, 0.0) for name, value in sums.items()}
         numbers["segments"] += 1
-        self._taken += segment.steps
+        self._taken += len(segment.keys)
         return None
 
     def _end_epoch(self, objective: Objective, progress: Progress) -> dict[str, float] | None:

@@ -167,11 +167,11 @@ def _train(
         objective = start(number)
         progress, best = trainer(objective, checkpoint, str(number))
         runs.append((progress, objective, best))
-        if progress.ended_by_user:
+        if progress.reason.by_user:
             break
     starts = [progress for progress, _, _ in runs]
     progress, objective, best = max(runs, key=lambda run: run[0].objective)
-    if progress.objective == -np.inf and progress.ended_by_user:  # ended before anything was evaluated
+    if progress.objective == -np.inf and progress.reason.by_user:  # ended before anything was evaluated
         progress.objective = float(objective.at_vector(objective.to_vector(objective.start)).value)
         progress.trace.add({"objective": progress.objective})
         best = objective.start

@@ -48,11 +48,6 @@ class Segment(NamedTuple):
     index: Any = None
     weight: Any = None
 
-    @property
-    def steps(self) -> int:
-        """Number of batches."""
-        return len(self.keys)
-
 
 class Source(abc.ABC):
     """Minibatches, epoch by epoch."""

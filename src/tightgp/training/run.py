@@ -26,8 +26,12 @@ class Progress:
         objective: the objective there; for minibatches, the mean over the epoch.
         steps: steps (or epochs) taken, as a callback counts them.
         numbers: other numbers that the job keeps, by name.
-        reason: why the run ended; None while it goes on.
+        reason: why the run ended; set at its end.
+        message: the same as a sentence.
     """
+
+    reason: StopReason
+    message: str
 
     def __init__(self, start: Any):
         self.best: Any = start
@@ -36,18 +40,11 @@ class Progress:
         self.trace = Trace()
         self.steps = self.evaluations = self.rejected = 0
         self.numbers: dict[str, Any] = {}
-        self.reason: StopReason | None = None
-        self.message = ""
 
     def last_gain(self, length: int) -> tuple[int, float]:
         """How many steps the last tenth of ``length`` has, and what the objective gained over them."""
         last = self.trace.arrays()["objective"][-max(length // 10, 2) :]
         return len(last), float(last[-1] - last[0])
-
-    @property
-    def ended_by_user(self) -> bool:
-        """Whether the user ended the run, so that no further start or round is tried."""
-        return self.reason is not None and self.reason.by_user
 
     def snapshot(self) -> Callable[[], dict[str, Any]]:
         """A function that gives what a checkpoint keeps of this moment; it is called only when it is time to write."""
