@@ -73,6 +73,7 @@ def test_numbers_come_back_plain():
         (lambda: checks.seed("seed", -1), "seed must be a whole number of at least 0"),
         (lambda: checks.number("x", [1.0]), r"x must be one finite number, got \[1.0\]"),
         (lambda: checks.number("x", np.nan), "x must be one finite number"),
+        (lambda: checks.share("part", 1.0), "part must be at least 0 and below 1, got 1.0"),
         (lambda: checks.choice("way", "up", ("left", "right")), "way must be one of 'left', 'right'; got 'up'"),
         (lambda: checks.instance("n", 1, str, "the strings"), "n must be one of the strings, got int"),
     ],

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 import tightgp as tgp
 from benchmarks.workers import common
 from tightgp.training.first_order import FirstOrder
-from tightgp.training.objective import Objective, evaluate
+from tightgp.training.objective import Objective
 
 #: Adam steps of one timed call.
 STEPS = 10
@@ -64,7 +64,7 @@ def svgp(batch: int, d: int, m: int, dtype: str, bound: str, budget: float) -> d
     @eqx.filter_jit
     def steps(state, fixed, rows):
         def step(state, _):
-            return adam.step(state, lambda point, held: evaluate(point, fixed, rows), fixed)[0], None
+            return adam.step(state, fixed, rows)[0], None
 
         return jax.lax.scan(step, state, None, STEPS)[0]
 

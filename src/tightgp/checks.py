@@ -136,6 +136,12 @@ def number(name: str, value) -> float:
     return float(array)
 
 
+def share(name: str, value) -> None:
+    """Check that ``value`` is a number of at least 0 and below 1."""
+    if not 0 <= number(name, value) < 1:
+        raise ValueError(f"{name} must be at least 0 and below 1, got {value}")
+
+
 def seed(name: str, value) -> int:
     """A whole number of at least 0."""
     return count(name, value, least=0)

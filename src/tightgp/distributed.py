@@ -87,12 +87,9 @@ def start(
 
 def _read_arguments(coordinator, num_processes, process_id) -> tuple[str | None, int | None, int | None]:
     """The arguments of `start`, completed from the environment; all None where there are none."""
-    names = ("coordinator", "num_processes", "process_id")
-    given = zip((coordinator, num_processes, process_id), _VARIABLES, strict=True)
-    values: list[Any] = [os.environ.get(variable) if value is None else value for value, variable in given]
-    missing = [
-        f"{name} (or {variable})" for name, variable, v in zip(names, _VARIABLES, values, strict=True) if v is None
-    ]
+    names, given = ("coordinator", "num_processes", "process_id"), (coordinator, num_processes, process_id)
+    values: list[Any] = [v if v is not None else os.environ.get(_VARIABLES[i]) for i, v in enumerate(given)]
+    missing = [f"{names[i]} (or {_VARIABLES[i]})" for i, value in enumerate(values) if value is None]
     if len(missing) == 3:
         return None, None, None
     if missing:
@@ -153,8 +150,7 @@ def gather_bytes(data: bytes) -> list[bytes]:
     if not is_multiprocess():
         return [data]
     lengths = row_counts(len(data))
-    padded = np.zeros(max(lengths), np.uint8)
-    padded[: len(data)] = np.frombuffer(data, np.uint8)
+    padded = np.frombuffer(data.ljust(max(lengths), b"\0"), np.uint8)
     return [part[:length].tobytes() for part, length in zip(_all_gather(padded), lengths, strict=True)]
 
 
@@ -236,8 +232,7 @@ def broadcast(tree: Any) -> Any:
 def broadcast_bytes(data: bytes) -> bytes:
     """The first process's ``data``."""
     length = int(broadcast(np.asarray(len(data))))
-    padded = np.zeros(length, np.uint8)
-    padded[: len(data)] = np.frombuffer(data, np.uint8)[:length]
+    padded = np.frombuffer(data[:length].ljust(length, b"\0"), np.uint8)
     return np.asarray(broadcast(padded)).astype(np.uint8).tobytes()
 
 

@@ -172,11 +172,7 @@ def reader(field: str, doc: str) -> Any:
 
     If the field holds a tuple of parameters, the property is a tuple of values; if it holds None, None.
     """
-    return property(lambda self: jax.tree.map(_value, getattr(self, field), is_leaf=_is_parameter), doc=doc)
-
-
-def _value(parameter: Parameter) -> Array:
-    return parameter.value
+    return property(lambda self: jax.tree.map(lambda p: p.value, getattr(self, field), is_leaf=_is_parameter), doc=doc)
 
 
 def _is_parameter(node) -> bool:

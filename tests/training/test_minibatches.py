@@ -48,7 +48,7 @@ def gathered(source, number):
     """All batches of an epoch, stacked."""
     rows = []
     for segment in source.epoch(number):
-        for i in range(segment.steps):
+        for i in range(len(segment.keys)):
             one = jax.tree.map(lambda a, i=i: a[i], segment)
             rows.append(batch_of(one, source.resident, source.mesh).rows)
     return jax.tree.map(lambda *a: np.stack(a), *rows)

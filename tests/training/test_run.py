@@ -25,10 +25,8 @@ class Counting(Job):
     def begin(self, objective, progress):
         progress.state, progress.numbers = jnp.zeros(2), {"half": False}
 
-    def ended(self, progress):
-        if progress.steps >= self.length:
-            progress.end(tgp.StopReason.STEP_LIMIT, "all steps")
-        return progress.reason is not None
+    def outcome(self, progress):
+        return (tgp.StopReason.STEP_LIMIT, "all steps") if progress.steps >= self.length else None
 
     def advance(self, objective, progress):
         self._halves += 1
@@ -51,7 +49,7 @@ def run_job(job, callback=lambda step, row: False, checkpoint=None):
     objective = Objective(*Cliff(tgp.parameters.real(0.0)).prepare(None))
     progress = Progress(objective.start)
     with ProgressBar(job.length, False, "test") as bar:
-        run(job, objective, progress, bar, callback, (checkpoint or Checkpoint()).section(0))
+        run(job, objective, progress, bar, callback, checkpoint or Checkpoint(), "0")
     assert job.closed
     return progress
 
@@ -61,13 +59,13 @@ def test_a_job_runs_to_its_end_and_completed_steps_are_reported():
     progress = run_job(Counting(), lambda step, row: seen.append((step, row["objective"])))
     assert seen == [(1, 1.0), (2, 2.0), (3, 3.0), (4, 4.0)]
     assert (progress.reason, progress.message) == (tgp.StopReason.STEP_LIMIT, "all steps")
-    assert not progress.ended_by_user
+    assert not progress.reason.by_user
 
 
 def test_a_callback_that_returns_true_ends_the_run():
     progress = run_job(Counting(), lambda step, row: step == 2)
     assert progress.reason is tgp.StopReason.CALLBACK
-    assert (progress.steps, progress.ended_by_user) == (2, True)
+    assert (progress.steps, progress.reason.by_user) == (2, True)
 
 
 @pytest.mark.parametrize("interrupt_at", [1, 4, 5])

@@ -60,7 +60,7 @@ def test_evaluations_of_all_delay_ctrl_c_until_they_are_done(snelson_like, monke
     shared, job = shared_by_one_process(data), LBFGSJob(20, 1e-9)
     progress = Progress(shared.start)
     with ProgressBar(20, False, "test") as bar:
-        run(job, shared, progress, bar, lambda step, row: False, Checkpoint().section(0))
+        run(job, shared, progress, bar, lambda step, row: False, Checkpoint(), "0")
     assert progress.reason is tgp.StopReason.INTERRUPTED
     assert len(calls) == 4  # the interrupted evaluation was finished
     assert progress.trace.arrays()["objective"][0] == pytest.approx(float(sgpr(data).elbo(data)), rel=1e-12)

@@ -40,12 +40,10 @@ def fetch(name: str | Source, progress: bool = True) -> Path:
     where.
     """
     source = describe(name)
-    if found := _file_in(data_folder(), source):
+    if found := _file_in(data_folder(), source) if source.downloads else locate(source):
         return found
     if source.downloads:
         return _download(source, progress)
-    if found := _file_in(cache_folder(), source):
-        return found
     raise DatasetError(_instructions(source, "it has no address with a known checksum, so it is not downloaded"))
 
 

@@ -83,8 +83,8 @@ def split(
     array([1., 1.])
     """
     checks.seed("seed", seed)
-    _check_share("test", test)
-    _check_share("validation", validation)
+    checks.share("test", test)
+    checks.share("validation", validation)
     loaded = data if isinstance(data, Loaded) else load(data)
     count = len(loaded.y)
     order = np.random.default_rng(seed).permutation(count)
@@ -113,8 +113,3 @@ def split(
         source=loaded.source,
         seed=int(seed),
     )
-
-
-def _check_share(name: str, value: float) -> None:
-    if not 0 <= checks.number(name, value) < 1:
-        raise ValueError(f"{name} must be at least 0 and below 1, got {value}")

@@ -69,8 +69,7 @@ def mixed_table(num_rows: int = 200, seed: int = 0, missing: float = 0.05) -> "p
     import pandas as pd
 
     checks.count("num_rows", num_rows)
-    if not 0 <= checks.number("missing", missing) < 1:
-        raise ValueError(f"missing must be at least 0 and below 1, got {missing}")
+    checks.share("missing", missing)
     rng = np.random.default_rng(checks.seed("seed", seed))
     districts = {"Altstadt": 5.0, "Harbour": 3.0, "Westend": 1.0, "Neuville": 0.0}
     area = rng.gamma(8.0, 9.0, num_rows).round(1)

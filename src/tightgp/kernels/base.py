@@ -96,11 +96,11 @@ class Kernel(eqx.Module):
         return parameters.table(self, type(self).__name__)
 
 
-class _OnlyVariance(Kernel):
-    """Kernels whose only parameter is the variance ``k(x, x) = σ²``."""
+class ConstantVariance(Kernel):
+    """Stationary kernels: the prior variance ``k(x, x) = σ²`` is the same everywhere."""
 
     _variance: Parameter
-    variance = reader("_variance", "Prior variance σ².")
+    variance = reader("_variance", "Prior variance σ² of the function.")
 
     def __init__(self, variance=1.0, active_dims=None):
         self._variance = positive(variance, name="variance", squared=True, scalar=True)
@@ -114,7 +114,7 @@ class _OnlyVariance(Kernel):
         return True
 
 
-class Constant(_OnlyVariance, init=False):
+class Constant(ConstantVariance, init=False):
     """``k(x, x') = σ²``: a constant function of unknown value.
 
     Args:
@@ -130,7 +130,7 @@ class Constant(_OnlyVariance, init=False):
         return jnp.broadcast_to(self.variance, (X.shape[0], (X if X2 is None else X2).shape[0]))
 
 
-class White(_OnlyVariance, init=False):
+class White(ConstantVariance, init=False):
     """``k(x_i, x_j) = σ² δ_ij``: white noise, independent in every row.
 
     ``kernel(X, X2)`` is zero even for rows of X2 that equal rows of X: they are other rows.

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tightgp.kernels.base import Kernel, check_active_dims, check_per_column
+from tightgp.kernels.base import ConstantVariance, check_per_column
 from tightgp.parameters import FLOOR, Parameter, positive, reader
 
 
@@ -46,7 +46,7 @@ def _distance(r2: Float[Array, "n k"]) -> Float[Array, "n k"]:
     return jnp.sqrt(jnp.maximum(r2, jnp.finfo(r2.dtype).tiny))
 
 
-class Stationary(Kernel):
+class Stationary(ConstantVariance):
     """``k(x, x') = σ_f² ρ(r²)`` with ``r² = Σ_d ((x_d − x'_d)/ℓ_d)²``. Subclasses implement the correlation ``ρ``.
 
     Args:
@@ -55,15 +55,12 @@ class Stationary(Kernel):
         active_dims: the columns of X that the kernel uses; None for all of them.
     """
 
-    _variance: Parameter
     _lengthscale: Parameter
-    variance = reader("_variance", "Prior variance σ_f² of the function.")
     lengthscale = reader("_lengthscale", "Lengthscale ℓ: one number, or one for each active input.")
 
     def __init__(self, variance=1.0, lengthscale=1.0, active_dims=None):
-        self._variance = positive(variance, name="variance", squared=True, scalar=True)
+        super().__init__(variance, active_dims)
         self._lengthscale = positive(lengthscale, name="lengthscale", floor=FLOOR)
-        self.active_dims = check_active_dims(active_dims)
 
     @abc.abstractmethod
     def _correlation(self, r2: Float[Array, "n k"]) -> Float[Array, "n k"]:
@@ -76,13 +73,6 @@ class Stationary(Kernel):
     def _matrix(self, X, X2):
         r2 = squared_distance(self._scaled(X), None if X2 is None else self._scaled(X2))
         return self.variance * self._correlation(r2)
-
-    def _diagonal(self, X):
-        return jnp.broadcast_to(self.variance, (X.shape[0],))
-
-    @property
-    def stationary(self):
-        return True
 
     def length_scales(self, num_inputs):
         return self.over_all_inputs(self.lengthscale, num_inputs, jnp.inf)

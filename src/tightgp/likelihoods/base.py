@@ -216,18 +216,26 @@ class ClosedForm(Likelihood):
         return self.predict(F, jnp.zeros_like(F))
 
 
-class LogLink(Likelihood):
+class ClosedExpectation(Likelihood):
+    """Likelihoods with closed forms of `predict` and `expected_log_density`, which give the rest at variance zero."""
+
+    def log_density(self, F, y):
+        return self.expected_log_density(F, jnp.zeros_like(F), y)
+
+    def moments(self, F):
+        return self.predict(F, jnp.zeros_like(F))
+
+
+class LogLink(ClosedExpectation):
     """Likelihoods with mean ``μ = exp(f)`` and a variance that is linear in μ and μ².
 
-    `moments` and `predict` follow: ``E[μ] = exp(m + s²/2)`` and ``E[μ²] = E[μ]² exp(s²)`` under ``f ~ N(m, s²)``.
+    `predict` follows: ``E[μ] = exp(m + s²/2)`` and ``E[μ²] = E[μ]² exp(s²)`` under ``f ~ N(m, s²)``. A subclass without
+    a closed form of `expected_log_density` overrides `log_density` instead.
     """
 
     @abc.abstractmethod
     def _variance(self, mean: Float[Array, "..."], square: Float[Array, "..."]) -> Float[Array, "..."]:
         """Variance of y, from μ and μ² or from their expectations."""
-
-    def moments(self, F):
-        return self.predict(F, jnp.zeros_like(F))
 
     def predict(self, mean, var, key=None):
         average = jnp.exp(mean + 0.5 * var)

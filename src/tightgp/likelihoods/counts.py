@@ -41,9 +41,6 @@ class Poisson(LogLink):
 
     support = COUNTS
 
-    def log_density(self, F, y):
-        return y * F - safe_exp(F) - gammaln(y + 1)
-
     def _variance(self, mean, square):
         return mean
 

@@ -52,15 +52,9 @@ class _Amount(LogLink):
 
     shape: eqx.AbstractVar[Float[Array, "*p"] | float]
 
-    def log_density(self, F, y):
-        return self._log_density(F, y * safe_exp(-F), y)
-
     def expected_log_density(self, mean, var, y, key=None):
-        return self._log_density(mean, y * safe_exp(0.5 * var - mean), y)
-
-    def _log_density(self, F, ratio, y):
-        """Log density where ``ratio`` is ``y exp(−f)`` or its expectation."""
-        return log_gamma_peak(jnp.asarray(self.shape)) + self.shape * (1 - F - ratio) + xlogy(self.shape - 1, y)
+        ratio = y * safe_exp(0.5 * var - mean)  # E[y exp(−f)]
+        return log_gamma_peak(jnp.asarray(self.shape)) + self.shape * (1 - mean - ratio) + xlogy(self.shape - 1, y)
 
     def _variance(self, mean, square):
         return square / self.shape

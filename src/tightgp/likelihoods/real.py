@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tightgp.likelihoods.base import FINITE, ClosedForm, Likelihood, positive_per_output
+from tightgp.likelihoods.base import FINITE, ClosedExpectation, ClosedForm, Likelihood, positive_per_output
 from tightgp.likelihoods.quadrature import gauss_hermite
 from tightgp.likelihoods.special import log_beta, log_gamma_peak, log_normal, safe_exp
 from tightgp.parameters import FLOOR, Parameter, positive, reader
@@ -65,7 +65,7 @@ class Gaussian(ClosedForm):
         return log_normal(y, mean, var + self.variance)
 
 
-class HeteroscedasticGaussian(Likelihood):
+class HeteroscedasticGaussian(ClosedExpectation):
     """``y = f + ε`` with ``ε ~ N(0, exp(g))``: two latents, f and g.
 
     All expectations have closed forms but the predictive density, which integrates over g.
@@ -77,12 +77,6 @@ class HeteroscedasticGaussian(Likelihood):
 
     support = FINITE
     num_latents = 2
-
-    def log_density(self, F, y):
-        return self.expected_log_density(F, jnp.zeros_like(F), y)
-
-    def moments(self, F):
-        return self.predict(F, jnp.zeros_like(F))
 
     def sample(self, key, F):
         return F[..., :1] + jnp.exp(0.5 * F[..., 1:]) * jax.random.normal(key, F[..., :1].shape, F.dtype)

@@ -31,6 +31,7 @@ class Checkpoint:
         self._path, self._seconds, self._origin = path, seconds, origin
         self.sections: dict[str, Any] = {}
         self._written = time.monotonic()
+        self._pending: tuple[str, Callable[[], Any]] | None = None
         if path is None:
             return
         if not path.exists():
@@ -44,51 +45,30 @@ class Checkpoint:
             _check_origin(path, stored["origin"], origin)
             self.sections = stored["sections"]
 
-    def section(self, start: int) -> "Section":
-        """The part of the file for one start."""
-        return Section(self, str(start))
-
-    def round(self, number: int, model) -> "Section":
-        """The part of the file for a round that begins with ``model``; such a round from another model is removed."""
+    def name_round(self, number: int, model) -> str:
+        """The section of a round that begins with ``model``; the section of such a round from another is removed."""
         name = f"round {number} from {digest(model)}"
         for other in [key for key in self.sections if key.startswith(f"round {number} ") and key != name]:
             del self.sections[other]
-        return Section(self, name)
+        return name
 
-    def put(self, name: str, state: Callable[[], Any], now: bool = False) -> bool:
-        """Write a section's new state if it is time, or ``now``. Returns whether it was written."""
-        if self._path is None or not (now or time.monotonic() - self._written >= self._seconds):
-            return False
-        self.sections[name] = state()
-        self._write(self._path)
-        return True
+    def offer(self, section: str, state: Callable[[], Any]) -> None:
+        """Write ``state()`` to a section if it is time; otherwise remember it for `flush`."""
+        self._pending = section, state
+        if time.monotonic() - self._written >= self._seconds:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was offered last, unless it is written already."""
+        if self._path is not None and self._pending is not None:
+            section, state = self._pending
+            self.sections[section] = state()
+            self._write(self._path)
+        self._pending = None
 
     def _write(self, path: Path) -> None:
         modelfile.write({"origin": self._origin, "sections": self.sections}, path, "checkpoint")
         self._written = time.monotonic()
-
-
-class Section:
-    """The part of a checkpoint that one run reads and writes."""
-
-    def __init__(self, checkpoint: Checkpoint, name: str):
-        self._checkpoint, self._name = checkpoint, name
-        self._pending: Callable[[], Any] | None = None
-
-    @property
-    def stored(self) -> Any:
-        """The state to go on from, or None."""
-        return self._checkpoint.sections.get(self._name)
-
-    def offer(self, state: Callable[[], Any]) -> None:
-        """Write ``state()`` if it is time; otherwise remember it for `flush`."""
-        self._pending = None if self._checkpoint.put(self._name, state) else state
-
-    def flush(self) -> None:
-        """Write what was offered last, unless it is written already."""
-        if self._pending is not None:
-            self._checkpoint.put(self._name, self._pending, now=True)
-            self._pending = None
 
 
 def origin(model, data, settings: dict[str, Any]) -> dict[str, Any]:
@@ -100,10 +80,7 @@ def digest(model) -> str:
     """A hash of a model."""
     tensors: dict[str, np.ndarray] = {}
     described = json.dumps(serialise.encode(model, tensors), sort_keys=True)
-    whole = hashlib.sha256(described.encode())
-    for name in sorted(tensors):
-        _absorb(whole, tensors[name])
-    return whole.hexdigest()
+    return modelfile.fingerprint("model", described, tensors)
 
 
 def fingerprint(data) -> str:

@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,9 +13,9 @@ from jax.sharding import Mesh
 from tightgp.data.placement import OnDevice, PlacedRows
 from tightgp.training.first_order import FirstOrder, State
 from tightgp.training.minibatches import Segment, Source, batch_of
-from tightgp.training.objective import Objective, Parts, Scalars, evaluate
+from tightgp.training.objective import Objective, Parts, Scalars
 from tightgp.training.result import StopReason
-from tightgp.training.run import Job, Progress
+from tightgp.training.run import Job, Outcome, Progress
 
 
 class MinibatchJob(Job):
@@ -49,25 +48,22 @@ class MinibatchJob(Job):
         source = self._source
         self._program = objective.program(_segment, self._optimiser, source.resident, source.mesh)
 
-    def ended(self, progress: Progress) -> bool:
-        epochs, waited = progress.steps, progress.numbers["waited"]
+    def outcome(self, progress: Progress) -> Outcome | None:
+        epochs, best = progress.steps, progress.steps - progress.numbers["waited"]
         if progress.numbers["broken"]:
-            progress.end(StopReason.NOT_FINITE, f"the objective was not finite at any step of epoch {epochs}")
-        elif waited >= self._patience:
+            return StopReason.NOT_FINITE, f"the objective was not finite at any step of epoch {epochs}"
+        if epochs - best >= self._patience:
             message = f"validation has not improved for {self._patience} epochs; stopped after {epochs}, "
-            progress.end(StopReason.PATIENCE, message + f"the best was epoch {epochs - waited}")
-        elif epochs >= self.length:
-            progress.end(StopReason.STEP_LIMIT, self._account(progress))
-        return progress.reason is not None
-
-    def _account(self, progress: Progress) -> str:
-        last = progress.trace.arrays()["objective"][-max(self.length // 10, 2) :]
-        message = f"took all {progress.steps} epochs; the last {len(last)} gained {last[-1] - last[0]:.3g} nats"
+            return StopReason.PATIENCE, message + f"the best was epoch {best}"
+        if epochs < self.length:
+            return None
+        last, gain = progress.last_gain(self.length)
+        message = f"took all {epochs} epochs; the last {last} gained {gain:.3g} nats"
         if progress.rejected:
             message += f"; {progress.rejected} of {progress.evaluations} steps were not finite"
         if self._validation is not None:
-            message += f"; kept epoch {progress.steps - progress.numbers['waited']}, the best on validation"
-        return message
+            message += f"; kept epoch {best}, the best on validation"
+        return StopReason.STEP_LIMIT, message
 
     def advance(self, objective: Objective, progress: Progress) -> dict[str, float] | None:
         numbers = progress.numbers
@@ -81,7 +77,7 @@ class MinibatchJob(Job):
         progress.state, sums = objective.advance(lambda state: self._program(state, segment), progress.state)
         numbers["sums"] = {name: value + numbers["sums"].get(name, 0.0) for name, value in sums.items()}
         numbers["segments"] += 1
-        self._taken += segment.steps
+        self._taken += len(segment.keys)
         return None
 
     def _end_epoch(self, objective: Objective, progress: Progress) -> dict[str, float] | None:
@@ -130,12 +126,7 @@ def _segment(
     """Take all steps of a segment. Returns sums of their scalars over the finite steps too."""
 
     def body(state, one: Segment):
-        rows = batch_of(one, resident, mesh)
-
-        def at(point, held):
-            return evaluate(point, eqx.combine(held, parts.fixed), rows, one.keys)
-
-        state, step = optimiser.step(state, at, parts.fixed)
+        state, step = optimiser.step(state, parts.fixed, batch_of(one, resident, mesh), one.keys)
         return state, ({"objective": step.before, **step.followed}, step.finite)
 
     state, (columns, finite) = jax.lax.scan(body, state, segment)

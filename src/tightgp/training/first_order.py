@@ -11,10 +11,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from tightgp.training.objective import Evaluation, choose
-
-#: ``evaluate(point, held)``: the objective and its gradient in ``point``, with other trained leaves held.
-Evaluate = Callable[[Any, Any], Evaluation]
+from tightgp.data.placement import PlacedRows
+from tightgp.training.objective import choose, evaluate
 
 ADAM = optax.scale_by_adam()
 
@@ -71,16 +69,16 @@ class FirstOrder(eqx.Module):
         one, zero = jnp.ones((), jax.tree.leaves(point)[0].dtype), jnp.asarray(0)
         return State(point, memory, point, memory, one, one, zero, zero)
 
-    def step(self, s: State, evaluate: Evaluate, fixed: Any) -> tuple[State, Step]:
-        """One step.
+    def step(self, s: State, fixed: Any, rows: PlacedRows, key: jax.Array | None = None) -> tuple[State, Step]:
+        """One step on ``rows``, from the model of ``s.point`` and ``fixed``; ``key`` is for draws.
 
         Where the objective is not finite, half of the last step is taken back, and the learning rates are halved; they
         grow again step by step. A natural-gradient step that lowers the objective of its own rows is not taken, and
         the next ones are half as long; each that succeeds makes the next longer again, up to the wanted length.
         """
-        moved, before, finite = self._natural(s, evaluate, fixed)
+        moved, before, finite = self._natural(s, fixed, rows, key)
         natural, rest = self._split(moved)
-        found = evaluate(rest, natural)
+        found = evaluate(rest, eqx.combine(natural, fixed), rows, key)
         if before is None:
             before, finite, gained = found.value, found.finite, found.finite
         else:
@@ -112,18 +110,15 @@ class FirstOrder(eqx.Module):
     def _split(self, point) -> tuple[Any, Any]:
         """``point`` in two: what natural gradients train, and the rest."""
         if self.natural_rate is None:
-            return jax.tree.map(lambda _: None, point), point
-        natural = jax.tree.map(
-            lambda node: jax.tree.map(lambda _: has_natural_step(node), node), point, is_leaf=has_natural_step
-        )
-        return eqx.partition(point, natural)
+            return eqx.partition(point, False)
+        return eqx.partition(point, jax.tree.map(has_natural_step, point, is_leaf=has_natural_step))
 
-    def _natural(self, s: State, evaluate: Evaluate, fixed: Any):
+    def _natural(self, s: State, fixed: Any, rows: PlacedRows, key: jax.Array | None):
         """``s.point`` after natural-gradient steps, the objective before them, and whether that was finite."""
         if self.natural_rate is None:
             return s.point, None, None
         natural, rest = self._split(s.point)
-        found = evaluate(natural, rest)
+        found = evaluate(natural, eqx.combine(rest, fixed), rows, key)
         rate = s.shrink * s.caution * self.natural_rate.astype(s.shrink.dtype)
 
         def move(node, gradient):

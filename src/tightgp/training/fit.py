@@ -21,7 +21,7 @@ from tightgp.numerics.device import on_cpu
 from tightgp.numerics.linalg import NumericalError
 from tightgp.progress import ProgressBar
 from tightgp.training import arguments, minibatches, team
-from tightgp.training.checkpoint import Checkpoint, Section, fingerprint, origin
+from tightgp.training.checkpoint import Checkpoint, fingerprint, origin
 from tightgp.training.epochs import MinibatchJob
 from tightgp.training.first_order import FirstOrder
 from tightgp.training.full_batch import FirstOrderJob, LBFGSJob
@@ -121,14 +121,13 @@ def fit(
         "learning_rate": _described(learning_rate),
         "natural_rate": None if natural_rate is None else float(natural_rate),
     }
+    named = isinstance(method, str)
+    optimiser = FirstOrder.adam(learning_rate, natural_rate) if named else FirstOrder(method, None)
     job: Job
     mesh = None
     if batch_size is None:
         model, rows = model.prepare(data)
-        if method == "lbfgs":
-            job = LBFGSJob(steps, tolerance)
-        else:
-            job = FirstOrderJob(_first_order(method, learning_rate, natural_rate), steps, tolerance)
+        job = LBFGSJob(steps, tolerance) if method == "lbfgs" else FirstOrderJob(optimiser, steps, tolerance)
     else:
         model, source = minibatches.choose(model, data, batch_size, seed, stream)
         settings["source"] = type(source).__name__
@@ -137,8 +136,8 @@ def fit(
         held_out = None if validation is None else _held_out(model, validation)
         rows, mesh = source.sample(), source.mesh
         epochs = epochs or -(-steps // source.steps)
-        job = MinibatchJob(_first_order(method, learning_rate, natural_rate), source, epochs, held_out, patience)
-    open_checkpoint: Callable[[], Checkpoint] = Checkpoint
+        job = MinibatchJob(optimiser, source, epochs, held_out, patience)
+    open_checkpoint: Callable[[], Checkpoint] = Checkpoint  # the first process alone opens the file
     if checkpoint is not None:
         made_by = origin(given, data, settings)
         open_checkpoint = partial(Checkpoint, Path(checkpoint), checkpoint_seconds, resume, made_by)
@@ -166,13 +165,13 @@ def _train(
     runs: list[tuple[Progress, Objective, Any]] = []
     for number in range(restarts + 1):
         objective = start(number)
-        progress, best = trainer(objective, checkpoint.section(number))
+        progress, best = trainer(objective, checkpoint, str(number))
         runs.append((progress, objective, best))
-        if progress.ended_by_user:
+        if progress.reason.by_user:
             break
     starts = [progress for progress, _, _ in runs]
     progress, objective, best = max(runs, key=lambda run: run[0].objective)
-    if progress.objective == -np.inf and progress.ended_by_user:  # ended before anything was evaluated
+    if progress.objective == -np.inf and progress.reason.by_user:  # ended before anything was evaluated
         progress.objective = float(objective.at_vector(objective.to_vector(objective.start)).value)
         progress.trace.add({"objective": progress.objective})
         best = objective.start
@@ -194,12 +193,6 @@ def _train(
         steps=sum(run.steps for run in rounds.kept),
         restarts=[run.objective for run in starts],
     )
-
-
-def _first_order(method, learning_rate, natural_rate) -> FirstOrder:
-    if isinstance(method, str):
-        return FirstOrder.adam(learning_rate, natural_rate)
-    return FirstOrder(method, None)
 
 
 def _described(learning_rate):
@@ -231,7 +224,7 @@ class _Trainer:
     refresh: int
 
     def __call__(
-        self, objective: Objective, section: Section, partition: int = 0, steps_before: int = 0
+        self, objective: Objective, checkpoint: Checkpoint, section: str, partition: int = 0, steps_before: int = 0
     ) -> tuple[Progress, Any]:
         """Train on a partition of the rows, after ``steps_before`` on earlier ones. Returns the best point too."""
         progress = Progress(objective.start)
@@ -245,5 +238,5 @@ class _Trainer:
         # on two cores an evaluation took 160 ms with them and 110 without.
         one_thread = threadpool_limits(1, "blas") if on_cpu() else nullcontext()
         with one_thread, ProgressBar(self.job.length, self.progress, title, "compiling") as bar:
-            run(self.job, objective, progress, bar, callback, section)
+            run(self.job, objective, progress, bar, callback, checkpoint, section)
         return progress, self.job.point(objective, progress.best)

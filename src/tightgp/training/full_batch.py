@@ -2,7 +2,6 @@
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,9 +9,9 @@ import numpy as np
 from tightgp.training import lbfgs
 from tightgp.training.first_order import FirstOrder, State
 from tightgp.training.lbfgs import LBFGS, Report
-from tightgp.training.objective import Objective, Parts, Scalars, choose, evaluate
+from tightgp.training.objective import Objective, Parts, Scalars, choose
 from tightgp.training.result import StopReason
-from tightgp.training.run import Job, Progress
+from tightgp.training.run import Job, Outcome, Progress
 
 #: First-order steps of one compiled call; progress is shown and Ctrl-C is handled after each.
 _RUN = 50
@@ -38,20 +37,20 @@ class LBFGSJob(Job):
     def point(self, objective: Objective, best: Any) -> Any:
         return objective.from_vector(best)
 
-    def ended(self, progress: Progress) -> bool:
+    def outcome(self, progress: Progress) -> Outcome | None:
         numbers = progress.numbers
         if progress.evaluations and not len(progress.trace):
-            progress.end(StopReason.NOT_FINITE, "the objective is not finite at the start")
-        elif numbers["steepest"] <= _FLAT:
-            progress.end(StopReason.FLAT, f"gradient is zero after {progress.steps} steps")
-        elif numbers["gain"] <= self._tolerance:
-            progress.end(StopReason.TOLERANCE, f"gain fell under the tolerance after {progress.steps} steps")
-        elif progress.steps >= self.length:
-            progress.end(StopReason.STEP_LIMIT, f"stopped at the limit of {self.length} steps")
-        elif numbers["failed"]:
+            return StopReason.NOT_FINITE, "the objective is not finite at the start"
+        if numbers["steepest"] <= _FLAT:
+            return StopReason.FLAT, f"gradient is zero after {progress.steps} steps"
+        if numbers["gain"] <= self._tolerance:
+            return StopReason.TOLERANCE, f"gain fell under the tolerance after {progress.steps} steps"
+        if progress.steps >= self.length:
+            return StopReason.STEP_LIMIT, f"stopped at the limit of {self.length} steps"
+        if numbers["failed"]:
             message = f"line search failed after {progress.steps} steps: nothing better on its way"
-            progress.end(StopReason.LINE_SEARCH, message)
-        return progress.reason is not None
+            return StopReason.LINE_SEARCH, message
+        return None
 
     def advance(self, objective: Objective, progress: Progress) -> dict[str, float] | None:
         progress.state, found = objective.advance(self.program, progress.state)
@@ -103,16 +102,15 @@ class FirstOrderJob(Job):
         progress.state = objective.placed(climb)
         self._program = objective.program(_steps, self._optimiser)
 
-    def ended(self, progress: Progress) -> bool:
+    def outcome(self, progress: Progress) -> Outcome | None:
         if progress.steps and progress.objective == -np.inf:
-            progress.end(StopReason.NOT_FINITE, "the objective is not finite at the start")
-        elif progress.steps >= self.length:
-            last = progress.trace.arrays()["objective"][-max(self.length // 10, 2) :]
-            gain = float(last[-1] - last[0])
-            rest = len(last) > 1 and abs(gain) <= self._tolerance * len(last) * (1 + abs(progress.objective))
-            message = f"took all {progress.steps} steps; the last {len(last)} gained {gain:.3g} nats"
-            progress.end(StopReason.TOLERANCE if rest else StopReason.STEP_LIMIT, message)
-        return progress.reason is not None
+            return StopReason.NOT_FINITE, "the objective is not finite at the start"
+        if progress.steps < self.length:
+            return None
+        last, gain = progress.last_gain(self.length)
+        rest = last > 1 and abs(gain) <= self._tolerance * last * (1 + abs(progress.objective))
+        message = f"took all {progress.steps} steps; the last {last} gained {gain:.3g} nats"
+        return StopReason.TOLERANCE if rest else StopReason.STEP_LIMIT, message
 
     def advance(self, objective: Objective, progress: Progress) -> dict[str, float] | None:
         length = min(_RUN, self.length - progress.steps)
@@ -130,10 +128,7 @@ def _steps(parts: Parts, optimiser: FirstOrder, climb: _Climb, numbers):
     """As many steps as ``numbers`` has entries, and the scalars of each."""
 
     def body(c: _Climb, _):
-        def at(point, held):
-            return evaluate(point, eqx.combine(held, parts.fixed), parts.rows)
-
-        state, step = optimiser.step(c.state, at, parts.fixed)
+        state, step = optimiser.step(c.state, parts.fixed, parts.rows)
         better = step.finite & (step.value > c.best_value)
         best, best_value = choose(better, (step.point, step.value), (c.best, c.best_value))
         return _Climb(state, best, best_value), {"objective": step.value, **step.followed, "rejected": state.rejected}

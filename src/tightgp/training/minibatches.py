@@ -54,11 +54,6 @@ class Segment(NamedTuple):
     blocks: Rows | None = None
     draw: Draw | None = None
 
-    @property
-    def steps(self) -> int:
-        """Number of batches."""
-        return len(self.keys)
-
 
 class Source(abc.ABC):
     """Minibatches, epoch by epoch."""

@@ -98,8 +98,9 @@ class Objective:
         Trees of modules are flattened once here and not in each call, which takes longer than a small problem's
         arithmetic. Objectives that differ in their numbers alone share one compiled program.
         """
-        arrays, outline = _take_apart((self._parts, more))
-        return functools.partial(_compiled(function, outline), arrays)
+        leaves, structure = jax.tree.flatten((self._parts, more))
+        arrays, others = eqx.partition(leaves, lambda leaf: isinstance(leaf, jax.Array | np.ndarray))
+        return functools.partial(_compiled(function, structure, tuple(others)), arrays)
 
     def advance(self, program: Callable, state: Any) -> tuple[Any, dict[str, float]]:
         """Run a program on a state: the next state, and the numbers it reports."""
@@ -118,12 +119,9 @@ class Objective:
         """The point of a vector."""
         return coordinates.to_point(jnp.asarray(vector), self._parts.units, self.start)
 
-    def at_vector(self, x: np.ndarray | jax.Array) -> Evaluation:
-        """The objective, and its gradient as a vector, at a vector."""
-        return self._at_vector(jnp.asarray(x))
-
     @functools.cached_property
-    def _at_vector(self) -> Callable:
+    def at_vector(self) -> Callable[[np.ndarray | jax.Array], Evaluation]:
+        """A compiled function of a vector: the objective there, and its gradient as a vector."""
         return self.program(Parts.at_vector)
 
     def score(self, point, rows) -> float:
@@ -131,29 +129,12 @@ class Objective:
         return float(_score(distributed.to_one_device(point), self.fixed, rows))
 
 
-class _Outline(NamedTuple):
-    """A tree without its arrays, which a program is compiled for."""
-
-    arrays: Any
-    rest: Any
-    leaves: tuple
-
-    def filled(self, arrays: list) -> Any:
-        """The tree with these arrays."""
-        return eqx.combine(jax.tree.unflatten(self.arrays, arrays), jax.tree.unflatten(self.rest, self.leaves))
-
-
-def _take_apart(tree) -> tuple[list, _Outline]:
-    dynamic, static = eqx.partition(tree, lambda leaf: isinstance(leaf, jax.Array | np.ndarray))
-    arrays, shape = jax.tree.flatten(dynamic)
-    leaves, rest = jax.tree.flatten(static)
-    return arrays, _Outline(shape, rest, tuple(leaves))
-
-
 @functools.lru_cache(maxsize=128)
-def _compiled(function: Callable, outline: _Outline) -> Callable:
+def _compiled(function: Callable, structure: jax.tree_util.PyTreeDef, others: tuple) -> Callable:
+    """``function``, compiled for a tree of this structure with ``others`` as the leaves that are no arrays."""
+
     def program(arrays, *arguments):
-        parts, more = outline.filled(arrays)
+        parts, more = jax.tree.unflatten(structure, eqx.combine(arrays, list(others)))
         return function(parts, *more, *arguments)
 
     return jax.jit(program)

@@ -89,8 +89,7 @@ class Trace:
 
     def add(self, row: dict[str, Any]) -> None:
         """One step's scalars."""
-        for name, value in row.items():
-            self._columns.setdefault(name, []).append(float(value))
+        self.extend({name: [value] for name, value in row.items()})
 
     def extend(self, columns: dict[str, Any]) -> None:
         """The scalars of several steps."""

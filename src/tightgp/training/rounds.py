@@ -28,10 +28,11 @@ class Rounds:
     def __init__(self, model, best: Progress, starts: list[Progress]):
         self.model, self.kept, self.partitions = model, [best], [0]
         self.runs = list(starts)
-        self.reason, self.message = _outcome(starts[-1] if starts[-1].ended_by_user else best)
+        ended = starts[-1] if starts[-1].reason.by_user else best
+        self.reason, self.message = ended.reason, ended.message
 
     def train(self, data, times: int, train: Callable, checkpoint: Checkpoint) -> None:
-        """Group the rows again up to ``times`` times, and call ``train(objective, section, partition, steps before)``.
+        """Group the rows again up to ``times`` times, and call ``train``, which is that of `fit`.
 
         Where the partition stays the same, training goes on unless it has converged. Where a round has no finite
         objective, the result of the one before stays.
@@ -45,23 +46,24 @@ class Rounds:
                 partition = made if new is None else made + 1
                 model, rows = self.model.prepare(data) if new is None else new
                 objective = Objective(model, rows)
-                section = checkpoint.round(number, model)
+                section = checkpoint.name_round(number, model)
             except KeyboardInterrupt:
                 self.reason, self.message = StopReason.INTERRUPTED, "interrupted"
                 return
-            progress, best = train(objective, section, partition, sum(run.steps for run in self.kept))
+            steps_before = sum(run.steps for run in self.kept)
+            progress, best = train(objective, checkpoint, section, partition, steps_before)
             self.runs.append(progress)
             finite = np.isfinite(progress.objective)
             if finite:
                 self.model, made = objective.model(best), partition
                 self.kept.append(progress)
                 self.partitions.append(partition)
-            if finite or progress.ended_by_user:
-                self.reason, self.message = _outcome(progress)
+            if finite or progress.reason.by_user:
+                self.reason, self.message = progress.reason, progress.message
             else:
                 self.reason = StopReason.NOT_FINITE
                 self.message += f"; the objective was not finite in partition {partition}, {made} stays"
-            if progress.ended_by_user or not finite:
+            if progress.reason.by_user or not finite:
                 return
         else:
             if made:
@@ -75,11 +77,6 @@ class Rounds:
         traces = [run.trace.arrays() for run in self.kept]
         columns: dict[str, Any] = {name: np.concatenate([trace[name] for trace in traces]) for name in traces[0]}
         return {**columns, "partition": np.repeat(self.partitions, [len(run.trace) for run in self.kept])}
-
-
-def _outcome(run: Progress) -> tuple[StopReason, str]:
-    assert run.reason is not None
-    return run.reason, run.message
 
 
 def _times(count: int) -> str:

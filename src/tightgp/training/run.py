@@ -9,9 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from tightgp.progress import ProgressBar
-from tightgp.training.checkpoint import Section
+from tightgp.training.checkpoint import Checkpoint
 from tightgp.training.objective import Objective
 from tightgp.training.result import StopReason, Trace
+
+#: Why a run ended, and the same as a sentence.
+Outcome = tuple[StopReason, str]
 
 
 class Progress:
@@ -23,8 +26,12 @@ class Progress:
         objective: the objective there; for minibatches, the mean over the epoch.
         steps: steps (or epochs) taken, as a callback counts them.
         numbers: other numbers that the job keeps, by name.
-        reason: why the run ended; None while it goes on.
+        reason: why the run ended; set at its end.
+        message: the same as a sentence.
     """
+
+    reason: StopReason
+    message: str
 
     def __init__(self, start: Any):
         self.best: Any = start
@@ -33,17 +40,11 @@ class Progress:
         self.trace = Trace()
         self.steps = self.evaluations = self.rejected = 0
         self.numbers: dict[str, Any] = {}
-        self.reason: StopReason | None = None
-        self.message = ""
 
-    def end(self, reason: StopReason, message: str) -> None:
-        """End the run."""
-        self.reason, self.message = reason, message
-
-    @property
-    def ended_by_user(self) -> bool:
-        """Whether the user ended the run, so that no further start or round is tried."""
-        return self.reason is not None and self.reason.by_user
+    def last_gain(self, length: int) -> tuple[int, float]:
+        """How many steps the last tenth of ``length`` has, and what the objective gained over them."""
+        last = self.trace.arrays()["objective"][-max(length // 10, 2) :]
+        return len(last), float(last[-1] - last[0])
 
     def snapshot(self) -> Callable[[], dict[str, Any]]:
         """A function that gives what a checkpoint keeps of this moment; it is called only when it is time to write."""
@@ -90,8 +91,8 @@ class Job(abc.ABC):
         """Set ``progress.state`` for the start."""
 
     @abc.abstractmethod
-    def ended(self, progress: Progress) -> bool:
-        """Whether the run is over; if so, `Progress.end` has been told why."""
+    def outcome(self, progress: Progress) -> Outcome | None:
+        """Why the run is over, and the same as a sentence; None while it goes on."""
 
     @abc.abstractmethod
     def advance(self, objective: Objective, progress: Progress) -> dict[str, float] | None:
@@ -117,27 +118,34 @@ class Job(abc.ABC):
 
 
 def run(
-    job: Job, objective: Objective, progress: Progress, bar: ProgressBar, callback: Callable, section: Section
+    job: Job,
+    objective: Objective,
+    progress: Progress,
+    bar: ProgressBar,
+    callback: Callable,
+    checkpoint: Checkpoint,
+    section: str,
 ) -> None:
-    """Run a job from its start, or from its checkpoint, until it ends or ``callback(step, row)`` returns True."""
+    """Run a job until it ends or ``callback(step, row)`` returns True, from its section of the checkpoint if stored."""
     job.begin(objective, progress)
-    if section.stored is not None:
-        progress.restore(section.stored)
+    if section in checkpoint.sections:
+        progress.restore(checkpoint.sections[section])
         progress.state = objective.placed(progress.state)
     try:
-        while not job.ended(progress):
+        while (outcome := job.outcome(progress)) is None:
             row = job.advance(objective, progress)
-            section.offer(progress.snapshot())
+            checkpoint.offer(section, progress.snapshot())
             if row is None:
                 bar.update(job.share(progress))
                 continue
             bar.update(progress.steps, job.describe(progress, row))
             if callback(progress.steps, row):
-                progress.end(StopReason.CALLBACK, "stopped by the callback")
+                outcome = StopReason.CALLBACK, "stopped by the callback"
                 break
     except KeyboardInterrupt:
         job.interrupted(progress)
-        progress.end(StopReason.INTERRUPTED, "interrupted")
+        outcome = StopReason.INTERRUPTED, "interrupted"
     finally:
         job.close()
-        section.flush()
+        checkpoint.flush()
+    progress.reason, progress.message = outcome
