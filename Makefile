@@ -5,7 +5,7 @@ PEERS := .venv-peers
 GPJAX := .venv-gpjax
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format peers reproduce pages oil million bench bench-quick bench-gpboost bench-convergence bench-optimiser bench-blocks bench-precision bench-gplvm neighbours parity clean
+.PHONY: help demo test test-quick lint format peers reproduce pages oil million bench bench-quick bench-gpboost bench-convergence bench-optimiser bench-blocks bench-precision bench-gplvm neighbours parity clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -21,6 +21,9 @@ demo: $(VENV)/.ready ## Compare the bounds on synthetic data, fit a synthetic ta
 
 test: $(VENV)/.ready ## Run the tests and the examples in docstrings, in two processes with one BLAS thread each
 	OPENBLAS_NUM_THREADS=1 XLA_FLAGS="$$($(BIN)/python tests/xla_flags.py)" $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+test-quick: $(VENV)/.ready ## Run the quick tests, in about a minute
+	OPENBLAS_NUM_THREADS=1 XLA_FLAGS="$$($(BIN)/python tests/xla_flags.py)" $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" tests
 
 lint: $(VENV)/.ready ## Check format, lint and types
 	$(BIN)/ruff format --check .
