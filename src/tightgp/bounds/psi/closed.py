@@ -24,9 +24,7 @@ def prior(terms: Terms, X: Float[Array, "n d"], S: Float[Array, "n d"]) -> Float
 
 def first(terms: Terms, Z: Float[Array, "m d"], X: Float[Array, "n d"], S: Float[Array, "n d"]) -> Float[Array, "n m"]:
     """``⟨k(x, z)⟩``; without white noise, because an inducing input is another row."""
-    total = jnp.zeros((X.shape[0], Z.shape[0]), X.dtype)
-    for bump in terms.bumps:
-        total = total + _bump(bump, Z, X, S)
+    total = sum((_bump(bump, Z, X, S) for bump in terms.bumps), jnp.zeros((X.shape[0], Z.shape[0]), X.dtype))
     return total if terms.slopes is None else total + X @ (terms.slopes * Z).T
 
 

@@ -1,5 +1,6 @@
 """Kernels as sums of terms whose averages have closed forms: Gaussian bumps, linear, white noise (maths 7.2)."""
 
+from functools import reduce
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -48,10 +49,7 @@ def _bump(kernel: Kernel, num_inputs: int) -> Bump | None:
         bumps = [part for part in parts if part is not None]
         if len(bumps) < len(parts):
             return None
-        variance, precision = bumps[0]
-        for bump in bumps[1:]:
-            variance, precision = variance * bump.variance, precision + bump.precision
-        return Bump(variance, precision)
+        return reduce(lambda one, two: Bump(one.variance * two.variance, one.precision + two.precision), bumps)
     return None
 
 
