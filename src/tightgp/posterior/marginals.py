@@ -62,7 +62,7 @@ def marginals(functions: PosteriorFunctions, X: Float[Array, "n d"]):
 
 
 def mixed_marginals(functions: PosteriorFunctions, means: list, variances: list, X):
-    """Means and variances of the outputs, from those of each group: variances (n, l), or (n, 1) where all are the same."""
+    """Means and variances of the outputs from those of each group; functions of a group may share one variance."""
     variances = [jnp.broadcast_to(var, mean.shape) for mean, var in zip(means, variances, strict=True)]
     mean, var = mix(functions.mixing, jnp.concatenate(means, axis=1), jnp.concatenate(variances, axis=1))
     return functions.mean(X) + mean, var
