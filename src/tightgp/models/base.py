@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from tightgp import checks, parameters
 from tightgp.bounds import psi
+from tightgp.bounds.latents import Latents
 from tightgp.bounds.structures import Structure
 from tightgp.data import Dataset
 from tightgp.data.input_variance import InputVariance
@@ -19,10 +20,12 @@ from tightgp.data.partition import metric_of
 from tightgp.data.placement import OnDevice, PlacedRows, place
 from tightgp.data.rows import Rows
 from tightgp.kernels import Kernel
+from tightgp.likelihoods import Gaussian
 from tightgp.means import Constant, Mean, Zero
 from tightgp.models import diagnosis
 from tightgp.numerics import linalg
 from tightgp.parameters import FLOOR, Parameter
+from tightgp.posterior import Posterior
 
 
 class Described(eqx.Module):
@@ -229,6 +232,11 @@ def check_finite(value, model: Model, rows: PlacedRows):
 def as_estimate(bound, divergence, rows: int, num_data: int | None):
     """The bound of a minibatch of ``rows`` as an unbiased estimate of that of ``num_data`` rows."""
     return bound if num_data is None else (num_data / rows) * (bound + divergence) - divergence
+
+
+def gaussian_posterior(latents: Latents, mean: Mean, noise: Parameter | None, vector: bool, scale=None) -> Posterior:
+    """The posterior of functions with Gaussian noise, without training rows; ``scale`` is v (maths 8.3)."""
+    return Posterior((latents,), mean, Gaussian(noise), mixing=None, scale=scale, training=None, vector=vector)
 
 
 def check_parts(kernel, mean) -> None:

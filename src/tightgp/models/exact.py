@@ -13,7 +13,6 @@ from tightgp.data import Dataset
 from tightgp.data.placement import OnDevice, PlacedRows, on_device
 from tightgp.data.rows import Rows
 from tightgp.kernels import Kernel
-from tightgp.likelihoods import Gaussian
 from tightgp.models import base
 from tightgp.numerics import linalg
 from tightgp.numerics.linalg import Whitener
@@ -59,15 +58,7 @@ class ExactGP(base.Model):
         model, rows = self.prepare(data)
         latents = _latents(model, rows.rows)
         base.check_finite(jnp.sum(latents.q[0].mean), model, rows)
-        return Posterior(
-            latents=(latents,),
-            mean=model.mean,
-            likelihood=Gaussian(model._noise_variance),
-            mixing=None,
-            scale=None,
-            training=None,
-            vector=data.vector,
-        )
+        return base.gaussian_posterior(latents, model.mean, model._noise_variance, data.vector)
 
     def prepare(self, data: Dataset) -> tuple["ExactGP", OnDevice]:
         base.check_gaussian_data(data, self._noise_variance)

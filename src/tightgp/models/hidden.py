@@ -11,8 +11,7 @@ from tightgp.bounds import structures
 from tightgp.bounds.latents import Latents
 from tightgp.bounds.structures import Structure
 from tightgp.kernels import Kernel
-from tightgp.likelihoods import Gaussian
-from tightgp.models.base import Described, check_mean, check_parts, jitter_level
+from tightgp.models.base import Described, check_mean, check_parts, gaussian_posterior, jitter_level
 from tightgp.models.construction import draw_rows, trained_scales
 from tightgp.models.variational import COVARIANCES, VariationalGaussian
 from tightgp.numerics import linalg
@@ -109,16 +108,9 @@ class HiddenLayer(Described):
     def factored(self, scaled: bool) -> tuple[Posterior, Float[Array, ""]]:
         """`posterior`, and the jitter of its factor."""
         factor = linalg.factorise(self.kernel(self.Z), self.jitter)
-        post = Posterior(
-            latents=(Latents.trainable(self.kernel, self.Z, factor, (self.q.whitened(),)),),
-            mean=self.mean,
-            likelihood=Gaussian(None),
-            mixing=None,
-            scale=self.v if scaled else None,
-            training=None,
-            vector=False,
-        )
-        return post, factor.jitter
+        latents = Latents.trainable(self.kernel, self.Z, factor, (self.q.whitened(),))
+        scale = self.v if scaled else None
+        return gaussian_posterior(latents, self.mean, None, vector=False, scale=scale), factor.jitter
 
     def random_start(self, key, inputs: Float[Array, "n d"]) -> "HiddenLayer":
         """Another start for training, with inducing inputs drawn from ``inputs``."""
