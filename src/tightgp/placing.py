@@ -66,7 +66,9 @@ def place(
         posterior.likelihood.check_targets(np.asarray(new.targets))
     except ValueError as error:
         raise ValueError(f"new: {error}") from None
-    near = nearest(_predicted_outputs(posterior, model.inputs, data), np.asarray(new.targets), starts)
+    X = model.inputs.placed(data.rows()).X
+    outputs = np.asarray(posterior.predict_y(X)[0]).reshape(len(X), -1)
+    near = nearest(outputs, np.asarray(new.targets), starts)
     # Chunks of few sizes, because JAX compiles a program for each; the last row fills up the last chunk.
     size, number = chunks.plan(chunks.rounded_up(new.num_data), _MOST_ROWS)
     parts = np.minimum(np.arange(number * size), new.num_data - 1).reshape(number, size)
@@ -102,12 +104,6 @@ def _new_rows(model: GPLVM, posterior: Posterior, inputs: LatentInputs) -> NewRo
     v, bound = getattr(model.model, "v", None), model.model.bound
     structure = DIAGONAL if v is None and bound != STANDARD else bound
     return NewRows(parameters.freeze(posterior.without_rows(), "*"), inputs, v, structure)
-
-
-def _predicted_outputs(posterior: Posterior, inputs: LatentInputs, data: Dataset) -> np.ndarray:
-    """Predicted outputs (N, P) at the latent inputs of the training rows."""
-    X = inputs.among(jnp.asarray(data.X), data.uncertain_inputs)
-    return np.asarray(posterior.predict_y(X)[0]).reshape(len(X), -1)
 
 
 def nearest(outputs: np.ndarray, Y: np.ndarray, count: int) -> np.ndarray:

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from tightgp import checks, parameters
 from tightgp.bounds import psi
+from tightgp.bounds.latents import Latents
 from tightgp.bounds.structures import Structure
 from tightgp.data import Dataset
 from tightgp.data.input_variance import InputVariance
@@ -19,13 +20,27 @@ from tightgp.data.partition import SINGLE, Partition, metric_of
 from tightgp.data.placement import OnDevice, PlacedRows, place
 from tightgp.data.rows import Rows
 from tightgp.kernels import Kernel
+from tightgp.likelihoods import Gaussian
 from tightgp.means import Constant, Mean, Zero
 from tightgp.models import diagnosis
 from tightgp.numerics import linalg
 from tightgp.parameters import FLOOR, Parameter
+from tightgp.posterior import Posterior
 
 
-class Model(eqx.Module):
+class Described(eqx.Module):
+    """A module that is shown as a table of its parameters."""
+
+    def __repr__(self) -> str:
+        if not all(eqx.is_array(p.raw) for p in parameters.named_parameters(self).values()):
+            return eqx.tree_pformat(self)  # a part of a module, as tree transformations make them
+        return parameters.table(self, self._title())
+
+    def _title(self) -> str:
+        return type(self).__name__
+
+
+class Model(Described):
     """A model: `prepare` once, then `objective` many times."""
 
     #: Whether several processes can train it together.
@@ -55,14 +70,6 @@ class Model(eqx.Module):
     def explain(self, rows: PlacedRows) -> str:
         """Why the objective is not finite here."""
 
-    def __repr__(self) -> str:
-        if not all(eqx.is_array(p.raw) for p in parameters.named_parameters(self).values()):
-            return eqx.tree_pformat(self)  # a part of a model, as tree transformations make them
-        return parameters.table(self, self._title())
-
-    def _title(self) -> str:
-        return type(self).__name__
-
 
 class BatchModel(Model):
     """A model with an explicit q, which `fit` can also train on minibatches."""
@@ -74,6 +81,10 @@ class BatchModel(Model):
     @abc.abstractmethod
     def for_targets(self, vector: bool) -> "BatchModel":
         """This model for targets (N,) or (N, 1): its predictions will have the same shape."""
+
+    @abc.abstractmethod
+    def posterior(self, *args: Any, **options: Any) -> Any:
+        """The posterior of the functions, for predictions."""
 
     @property
     @abc.abstractmethod
@@ -93,9 +104,13 @@ class BatchModel(Model):
         """Which rows of a minibatch share a block."""
         return SINGLE
 
+    @eqx.filter_jit
     def score(self, rows: OnDevice) -> Float[Array, ""]:
         """Mean log density of the observed targets of held-out ``rows``."""
-        return _mean_log_density(self, rows)
+        held_out = rows.rows
+        densities = self.posterior().row_log_densities(held_out, jax.random.key(0))
+        here = ~jnp.isnan(held_out.y) & (held_out.weight > 0)[:, None]
+        return jnp.sum(jnp.where(here, densities, 0.0)) / jnp.sum(here)
 
 
 class Grouped(Model):
@@ -127,17 +142,19 @@ class Grouped(Model):
 
     def regrouped(self, data: Dataset) -> tuple["Grouped", PlacedRows] | None:
         """This prepared model and its rows, grouped by the lengthscales it has now; None where groups do not change."""
-        before, old_metric = data.placed(self.bound.partition, self.metric)[1], self.metric
+
+        def grouping(model) -> Any:
+            partition = model.bound.partition
+            if partition.neighbours:  # what blocks are given changes before the blocks do
+                return model.metric
+            return data.placed(partition, model.metric)[1]
+
+        before = grouping(self)
         model, rows = with_fields(self, metric=None).prepare(data)
-        after = data.placed(model.bound.partition, model.metric)[1]
-        assert before is not None
-        assert after is not None
-        if self.bound.partition.neighbours:  # what blocks are given changes before the blocks do
-            return None if np.array_equal(np.asarray(old_metric), np.asarray(model.metric)) else (model, rows)
-        return None if np.array_equal(before, after) else (model, rows)
+        return None if np.array_equal(before, grouping(model)) else (model, rows)
 
 
-def with_fields(model, **changed):
+def with_fields(model, /, **changed):
     """``model`` with some fields changed, bypassing its constructor."""
     new = object.__new__(type(model))
     for one in fields(model):
@@ -152,7 +169,7 @@ def noise_parameter(noise_variance) -> Parameter | None:
     return parameters.positive(noise_variance, name="noise_variance", floor=FLOOR, squared=True, scalar=True)
 
 
-def check_gaussian_data(data: Dataset, noise: Parameter | None, dtype) -> None:
+def check_gaussian_data(data: Dataset, noise: Parameter | None, dtype=None) -> None:
     """Refuse data that a model with Gaussian noise and a closed form cannot use."""
     if not isinstance(data, Dataset):
         raise ValueError(f"data must be a tightgp.Dataset(X, y), got {type(data).__name__}")
@@ -160,7 +177,7 @@ def check_gaussian_data(data: Dataset, noise: Parameter | None, dtype) -> None:
         raise ValueError("missing outputs (missing=True in Dataset) need tightgp.SVGP; remove these rows, or use it")
     if noise is None:
         check_noise_is_known(data)
-    if data.X.dtype != dtype:
+    if dtype is not None and data.X.dtype != dtype:
         raise ValueError(f"X has dtype {data.X.dtype} but the model has {jnp.dtype(dtype)}; use one of them for both")
 
 
@@ -185,12 +202,9 @@ def check_mean(mean, X, functions: int, shared: bool = True) -> None:
     if isinstance(mean, Zero):
         return
     given = jax.eval_shape(mean, X[:1]).shape[1]
-    if given == functions or (given == 1 and shared):
-        return
-    raise ValueError(
-        f"mean gives {given} outputs for {functions} function(s); give one for each"
-        + (", or one for all" if shared else ", such as means.Constant([0.0, 1.0])")
-    )
+    if given != functions and not (given == 1 and shared):
+        other = "or one for all" if shared else "such as means.Constant([0.0, 1.0])"
+        raise ValueError(f"mean gives {given} outputs for {functions} function(s); give one for each, {other}")
 
 
 def check_uncertain(
@@ -220,12 +234,9 @@ def as_estimate(bound, divergence, rows: int, num_data: int | None):
     return bound if num_data is None else (num_data / rows) * (bound + divergence) - divergence
 
 
-@eqx.filter_jit
-def _mean_log_density(model, rows: OnDevice) -> Float[Array, ""]:
-    held_out: Rows = rows.rows
-    densities = model.posterior().row_log_densities(held_out, jax.random.key(0))
-    here = ~jnp.isnan(held_out.y) & (held_out.weight > 0)[:, None]
-    return jnp.sum(jnp.where(here, densities, 0.0)) / jnp.sum(here)
+def gaussian_posterior(latents: Latents, mean: Mean, noise: Parameter | None, vector: bool, scale=None) -> Posterior:
+    """The posterior of functions with Gaussian noise, without training rows; ``scale`` is v (maths 8.3)."""
+    return Posterior((latents,), mean, Gaussian(noise), mixing=None, scale=scale, training=None, vector=vector)
 
 
 def check_parts(kernel, mean) -> None:

@@ -24,8 +24,8 @@ WHOLE_BATCH = sys.maxsize
 
 
 def as_tuple(value: Any, length: int = 1) -> tuple:
-    """``value`` if it is a tuple, else a tuple that repeats it ``length`` times."""
-    return value if isinstance(value, tuple) else (value,) * length
+    """A list or tuple ``value`` as a tuple; anything else repeated ``length`` times."""
+    return tuple(value) if isinstance(value, list | tuple) else (value,) * length
 
 
 def choose_bound(bound: str | Structure | None, likelihood: Likelihood) -> Structure:
@@ -50,9 +50,9 @@ def inducing_inputs(name: str, Z) -> Parameter | tuple[Parameter, ...]:
         raise ValueError(f"{name} is empty; give inducing inputs (M, D), or a list of them")
     many = isinstance(Z, list | tuple) and all(isinstance(z, Parameter) or np.ndim(z) == 2 for z in Z)
     sets = tuple(parameters.real(z, name=name) for z in (Z if many else (Z,)))
+    columns = checks.matrix(name, sets[0].value).shape[1]
     for one in sets:
-        checks.matrix(name, one.value)
-        checks.matrix(name, one.value, sets[0].raw.shape[1])
+        checks.matrix(name, one.value, columns)
         checks.same_dtype(name, one.raw, f"the first of {name}", sets[0].raw)
     return sets if many else sets[0]
 

@@ -58,7 +58,7 @@ class DeepGP(BatchModel):
     num_samples: int = eqx.field(static=True)
 
     def __init__(self, hidden: HiddenLayer | list[HiddenLayer] | tuple[HiddenLayer, ...], output: SVGP, num_samples=1):
-        layers = tuple(hidden) if isinstance(hidden, list) else as_tuple(hidden)
+        layers = as_tuple(hidden)
         if not layers or not all(isinstance(layer, HiddenLayer) for layer in layers):
             kinds = ", ".join(type(layer).__name__ for layer in layers) or "an empty list"
             raise ValueError(f"hidden must be a HiddenLayer or a list of them, got {kinds}")
@@ -69,17 +69,16 @@ class DeepGP(BatchModel):
                 f"bound={output.bound.name!r} of output groups rows by their inputs, which are drawn anew in each step;"
                 " use 'diagonal' or 'spherical'"
             )
-        names = [*(f"hidden[{i}]" for i in range(len(layers))), "output"]
-        sets = [*(layer.Z for layer in layers), as_tuple(output.Z)[0]]
+        self.hidden, self.output = layers, output
+        parts = self._parts()
         for i, layer in enumerate(layers):
-            name, Z = names[i + 1], sets[i + 1]
+            name, _, Z = parts[i + 1]
             if Z.shape[1] != layer.num_functions:
                 raise ValueError(
                     f"hidden[{i}] has {layer.num_functions} function(s), but Z of {name}, which takes them as its "
                     f"inputs, has {Z.shape[1]} column(s); they must agree"
                 )
-            checks.same_dtype(f"Z of {name}", Z, "hidden[0]", sets[0])
-        self.hidden, self.output = layers, output
+            checks.same_dtype(f"Z of {name}", Z, "hidden[0]", layers[0].Z)
         self.num_samples = checks.count("num_samples", num_samples)
 
     @property
@@ -126,8 +125,7 @@ class DeepGP(BatchModel):
         [2, 1]
         """
         X = np.asarray(checks.matrix("X", X))
-        hidden = min(X.shape[1], _MAX_WIDTH) if hidden is None else hidden
-        widths = tuple(hidden) if isinstance(hidden, list) else as_tuple(hidden)
+        widths = as_tuple(min(X.shape[1], _MAX_WIDTH) if hidden is None else hidden)
         if not widths:
             raise ValueError("hidden is empty; give the width of at least one hidden layer, or use tightgp.SVGP")
         if not callable(kernel) or isinstance(kernel, Kernel):
@@ -201,16 +199,19 @@ class DeepGP(BatchModel):
         return with_fields(self, hidden=tuple(layers), output=output)
 
     def explain(self, rows: PlacedRows) -> str:
-        layers = [(f"hidden[{i}]", layer.kernel, layer.Z) for i, layer in enumerate(self.hidden)]
-        layers += [("output", *pair) for pair in self.output.groups()]
-        broken = [layer for layer in layers if not diagnosis.can_factorise(*layer[1:])]
-        name, kernel, Z = (broken or layers)[0]
+        parts = self._parts()
+        name, kernel, Z = next((part for part in parts if not diagnosis.can_factorise(*part[1:])), parts[0])
         return f"in {name}: {explain_rows(self, rows, kernel, Z, 'Kuu', missing=True)}"
 
     @property
     def vector(self) -> bool:
         """Whether predictions are (n,) rather than (n, 1)."""
         return self.output.vector
+
+    def _parts(self) -> list[tuple[str, Kernel, Float[Array, "m d"]]]:
+        """Name, kernel and inducing inputs of each hidden layer, and of each group of the output's functions."""
+        layers = [(f"hidden[{i}]", layer.kernel, layer.Z) for i, layer in enumerate(self.hidden)]
+        return layers + [("output", *group) for group in self.output.groups()]
 
     def _title(self) -> str:
         layers = "; ".join(layer.outline for layer in self.hidden)

@@ -13,7 +13,6 @@ from tightgp.data import Dataset
 from tightgp.data.placement import OnDevice, PlacedRows, on_device
 from tightgp.data.rows import Rows
 from tightgp.kernels import Kernel
-from tightgp.likelihoods import Gaussian
 from tightgp.models import base
 from tightgp.numerics import linalg
 from tightgp.numerics.linalg import Whitener
@@ -52,25 +51,17 @@ class ExactGP(base.Model):
     def log_evidence(self, data: Dataset) -> Float[Array, ""]:
         """``log N(y | m, Kff + σ²I)``, summed over outputs, in total nats."""
         model, rows = self.prepare(data)
-        return base.check_finite(_log_evidence(model, rows.rows)[0], model, rows)
+        return base.check_finite(model.value_on(rows)[0], model, rows)
 
     def posterior(self, data: Dataset) -> Posterior:
         """The exact posterior; its factor is computed once."""
         model, rows = self.prepare(data)
         latents = _latents(model, rows.rows)
         base.check_finite(jnp.sum(latents.q[0].mean), model, rows)
-        return Posterior(
-            latents=(latents,),
-            mean=model.mean,
-            likelihood=Gaussian(model._noise_variance),
-            mixing=None,
-            scale=None,
-            training=None,
-            vector=data.vector,
-        )
+        return base.gaussian_posterior(latents, model.mean, model._noise_variance, data.vector)
 
     def prepare(self, data: Dataset) -> tuple["ExactGP", OnDevice]:
-        base.check_gaussian_data(data, self._noise_variance, getattr(getattr(data, "X", None), "dtype", None))
+        base.check_gaussian_data(data, self._noise_variance)
         if data.uncertain_inputs is not None:
             raise ValueError("ExactGP needs inputs that are known; with input_variance use tightgp.SGPR")
         rows = on_device(data.rows())
@@ -79,9 +70,14 @@ class ExactGP(base.Model):
         jax.eval_shape(model.kernel, rows.rows.X)
         return model, rows
 
+    @eqx.filter_jit
     def value_on(self, rows: PlacedRows, key: jax.Array | None = None) -> tuple[Float[Array, ""], dict[str, Any]]:
         assert isinstance(rows, OnDevice)
-        return _log_evidence(self, rows.rows)
+        factor, y = _factor(self, rows.rows)
+        logdet, quadratic = linalg.logdet_quadratic(factor.matrix, y, factor.inverse)
+        n, p = y.shape
+        value = -0.5 * (p * (n * jnp.log(2 * jnp.pi) + logdet) + quadratic)
+        return value, {"noise_variance": self.noise_variance, "jitter": factor.jitter}
 
     def random_start(self, key: jax.Array, rows: PlacedRows) -> "ExactGP":
         return parameters.perturbed(self, key)
@@ -95,15 +91,6 @@ def _factor(model: ExactGP, rows: Rows):
     known = 0.0 if rows.noise_variance is None else rows.noise_variance
     noise = jnp.broadcast_to(model.noise_variance.astype(rows.X.dtype) + known, (rows.num_rows,))
     return linalg.factorise(model.kernel(rows.X) + jnp.diag(noise), jitter=0.0), rows.y - model.mean(rows.X)
-
-
-@eqx.filter_jit
-def _log_evidence(model: ExactGP, rows: Rows):
-    factor, y = _factor(model, rows)
-    logdet, quadratic = linalg.logdet_quadratic(factor.matrix, y, factor.inverse)
-    n, p = rows.y.shape
-    value = -0.5 * (p * (n * jnp.log(2 * jnp.pi) + logdet) + quadratic)
-    return value, {"noise_variance": model.noise_variance, "jitter": factor.jitter}
 
 
 @eqx.filter_jit

@@ -17,7 +17,7 @@ from tightgp.data.rows import Rows
 from tightgp.kernels import Kernel
 from tightgp.likelihoods import Gaussian
 from tightgp.likelihoods.base import Likelihood
-from tightgp.models.base import BatchModel, as_estimate, check_finite
+from tightgp.models.base import BatchModel, as_estimate, check_finite, with_fields
 from tightgp.models.construction import as_tuple
 from tightgp.models.latent_inputs import LatentInputs, check_prior
 from tightgp.models.sgpr import SGPR
@@ -56,7 +56,7 @@ class GPLVM(BatchModel):
         if not isinstance(model, SGPR | SVGP):
             raise ValueError(f"model must be tightgp.SGPR or tightgp.SVGP, got {type(model).__name__}")
         self.model, self.inputs = model, LatentInputs(mean, variance)
-        checks.same_dtype("mean", self.inputs.mean, "the model", self._Z)
+        checks.same_dtype("mean", self.inputs.mean, "the model", as_tuple(model.Z)[0])
 
     @classmethod
     def of(cls, model: SGPR | SVGP, data: Dataset) -> "GPLVM":
@@ -125,7 +125,8 @@ class GPLVM(BatchModel):
     @property
     def relevance(self) -> Float[Array, " q"]:
         """One over the lengthscale of each input: near zero for an input that does not matter."""
-        return 1 / as_tuple(self.model.kernel)[0].length_scales(self._Z.shape[1])
+        kernel, Z = as_tuple(self.model.kernel)[0], as_tuple(self.model.Z)[0]
+        return 1 / kernel.length_scales(Z.shape[1])
 
     @property
     def draws_anew(self) -> bool:
@@ -169,17 +170,13 @@ class GPLVM(BatchModel):
     def check_rows(self, data: Dataset) -> Rows:
         """Refuse data that this model cannot be trained on; its rows, still where they are."""
         self.inputs.check(data)
-        if isinstance(self.model, SVGP):
-            self.model.check_rows(data)
-        else:
-            self.model.check_data(data)
+        check = self.model.check_rows if isinstance(self.model, SVGP) else self.model.check_data
+        check(data)
         return data.rows()._replace(index=np.arange(data.num_data))
 
     def for_targets(self, vector: bool) -> "GPLVM":
         """This model for targets (N,) or (N, 1)."""
-        if not isinstance(self.model, SVGP):
-            return self
-        return eqx.tree_at(lambda m: m.model, self, self.model.for_targets(vector))
+        return with_fields(self, model=self.model.for_targets(vector)) if isinstance(self.model, SVGP) else self
 
     def value_on(self, rows: PlacedRows, key: jax.Array | None = None) -> tuple[Float[Array, ""], dict[str, Any]]:
         return _elbo(self, rows, jax.random.key(0) if key is None else key)
@@ -201,7 +198,7 @@ class GPLVM(BatchModel):
     def random_start(self, key: jax.Array, rows: PlacedRows) -> "GPLVM":
         one, two = jax.random.split(key)
         inputs, model = self.inputs.perturbed(one), self.model.random_start(two, _placed(self, rows))
-        return eqx.tree_at(lambda m: (m.model, m.inputs), self, (model, inputs))
+        return with_fields(self, model=model, inputs=inputs)
 
     def explain(self, rows: PlacedRows) -> str:
         return self.model.explain(_placed(self, rows))
@@ -209,10 +206,6 @@ class GPLVM(BatchModel):
     def _title(self) -> str:
         n, q = self.inputs.mean.shape
         return f"GPLVM, {n} rows, {q} latent inputs; {self.model._title()}"
-
-    @property
-    def _Z(self) -> Float[Array, "m d"]:
-        return as_tuple(self.model.Z)[0]
 
 
 def _components(Y: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, float]:

@@ -11,8 +11,7 @@ from tightgp.bounds import structures
 from tightgp.bounds.latents import Latents
 from tightgp.bounds.structures import Structure
 from tightgp.kernels import Kernel
-from tightgp.likelihoods import Gaussian
-from tightgp.models.base import check_mean, check_parts, jitter_level
+from tightgp.models.base import Described, check_mean, check_parts, gaussian_posterior, jitter_level
 from tightgp.models.construction import draw_rows, trained_scales
 from tightgp.models.variational import COVARIANCES, VariationalGaussian
 from tightgp.numerics import linalg
@@ -21,10 +20,9 @@ from tightgp.posterior import Posterior
 
 #: The standard deviation at which q(w) starts: so small that a layer begins as its mean function.
 _START = 1e-5
-_BOUNDS = ("spherical", "standard")
 
 
-class HiddenLayer(eqx.Module):
+class HiddenLayer(Described):
     """``num_functions`` GPs with one kernel and one set of inducing inputs, each with a whitened Gaussian q.
 
     Args:
@@ -64,7 +62,7 @@ class HiddenLayer(eqx.Module):
     ):
         checks.count("num_functions", num_functions)
         checks.choice("covariance", covariance, COVARIANCES[:2])
-        checks.choice("bound", bound, _BOUNDS)
+        checks.choice("bound", bound, ("spherical", "standard"))
         self._Z = real(Z, name="Z")
         checks.matrix("Z", self.Z)
         inputs, dtype = self.Z.shape[1], self.Z.dtype
@@ -110,16 +108,9 @@ class HiddenLayer(eqx.Module):
     def factored(self, scaled: bool) -> tuple[Posterior, Float[Array, ""]]:
         """`posterior`, and the jitter of its factor."""
         factor = linalg.factorise(self.kernel(self.Z), self.jitter)
-        post = Posterior(
-            latents=(Latents.trainable(self.kernel, self.Z, factor, (self.q.whitened(),)),),
-            mean=self.mean,
-            likelihood=Gaussian(None),
-            mixing=None,
-            scale=self.v if scaled else None,
-            training=None,
-            vector=False,
-        )
-        return post, factor.jitter
+        latents = Latents.trainable(self.kernel, self.Z, factor, (self.q.whitened(),))
+        scale = self.v if scaled else None
+        return gaussian_posterior(latents, self.mean, None, vector=False, scale=scale), factor.jitter
 
     def random_start(self, key, inputs: Float[Array, "n d"]) -> "HiddenLayer":
         """Another start for training, with inducing inputs drawn from ``inputs``."""
@@ -130,10 +121,8 @@ class HiddenLayer(eqx.Module):
         chosen = draw_rows(key_z, len(inputs), len(self.Z))
         return eqx.tree_at(lambda one: one._Z.raw, layer, jnp.asarray(inputs)[chosen])
 
-    def __repr__(self) -> str:
-        if not all(eqx.is_array(p.raw) for p in parameters.named_parameters(self).values()):
-            return eqx.tree_pformat(self)  # a part of a layer, as tree transformations make them
-        return parameters.table(self, f"HiddenLayer, {self.outline}, {self.Z.dtype}")
+    def _title(self) -> str:
+        return f"HiddenLayer, {self.outline}, {self.Z.dtype}"
 
     @property
     def outline(self) -> str:

@@ -63,24 +63,16 @@ class LatentInputs(eqx.Module):
         """The latent inputs of some rows."""
         return jax.tree.map(lambda a: a[index], self)
 
-    def among(self, X: Float[AnyArray, "n d"], prior: InputVariance | None) -> Float[Array, "n d"]:
-        """``X`` with the means of q in its uncertain columns, which ``prior`` names."""
-        assert prior is not None
-        if len(prior.columns) == X.shape[1]:
-            return self.mean
-        return jnp.asarray(X).at[:, jnp.asarray(prior.columns)].set(self.mean)
-
     def placed(self, rows: Rows) -> Rows:
         """``rows`` with q in place of the prior of their inputs."""
-        prior = rows.input_variance
-        assert prior is not None
-        return rows._replace(X=self.among(rows.X, prior), input_variance=InputVariance(self.variance, prior.columns))
+        prior, columns = _prior(rows)
+        X = self.mean if columns is None else jnp.asarray(rows.X).at[:, columns].set(self.mean)
+        return rows._replace(X=X, input_variance=InputVariance(self.variance, prior.columns))
 
     def divergence(self, rows: Rows) -> Float[Array, ""]:
         """``Σ_i weight_i KL[q(x_i) ‖ p(x_i)]`` with the prior p of these rows."""
-        prior = rows.input_variance
-        assert prior is not None
-        X = rows.X if len(prior.columns) == rows.X.shape[1] else rows.X[:, jnp.asarray(prior.columns)]
+        prior, columns = _prior(rows)
+        X = rows.X if columns is None else rows.X[:, columns]
         ratio = self.variance / prior.variance
         each = ratio + (self.mean - X) ** 2 / prior.variance - 1 - jnp.log(ratio)
         return 0.5 * jnp.sum(rows.weight * jnp.sum(each, axis=1))
@@ -92,3 +84,10 @@ class LatentInputs(eqx.Module):
         noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
         moved = self.mean + 0.1 * jnp.std(self.mean, axis=0) * noise
         return eqx.tree_at(lambda i: i._mean.raw, self, moved)
+
+
+def _prior(rows: Rows) -> tuple[InputVariance, Array | None]:
+    """The prior of the rows' inputs and its columns; None where these are all columns of the inputs."""
+    prior = rows.input_variance
+    assert prior is not None
+    return prior, None if len(prior.columns) == rows.X.shape[1] else jnp.asarray(prior.columns)

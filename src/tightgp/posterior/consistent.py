@@ -40,8 +40,7 @@ def refine(training: TrainingRows, latents: Latents) -> Refinement:
         )
     assert training.process is not None
     rows = training.in_order.map(jnp.asarray)
-    noise = statistics.noise_of(training.process, rows)
-    return _refine(latents, rows.X, noise, training.optimal_V(latents))
+    return _refine(latents, rows.X, statistics.noise_of(training.process, rows), training.optimal_V(latents))
 
 
 @eqx.filter_jit
@@ -65,18 +64,17 @@ def _correction(refinement: Refinement, latents: Latents, X, rows) -> tuple[Arra
 
 
 @eqx.filter_jit
+@linalg.full_precision
 def marginals(functions: PosteriorFunctions, refinement: Refinement, X):
     """Means and variances (n, P) at ``X``: the mean of the plain posterior, a variance that is never larger."""
     (group,) = functions.latents
 
-    @linalg.full_precision
     def at(x):
         A = group.rows(x)
         left, right = _correction(refinement, group, x, A)
-        var = left_variance(group, x, A)[:, None] + group.spread(A)
-        var = jnp.maximum(var - jnp.sum(left * right, axis=1)[:, None], 0.0)
-        mean = group.mean(A)
-        return mixed_marginals(functions, [mean], [jnp.broadcast_to(var, mean.shape)], x)
+        plain = left_variance(group, x, A)[:, None] + group.spread(A)
+        var = jnp.maximum(plain - jnp.sum(left * right, axis=1)[:, None], 0.0)
+        return mixed_marginals(functions, [group.mean(A)], [var], x)
 
     return map_rows(at, max(functions.num_inducing, len(refinement.scale)), X)
 

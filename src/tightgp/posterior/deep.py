@@ -1,6 +1,7 @@
 """The posterior of a deep GP: a mixture over paths through its hidden layers, each with an answer in closed form."""
 
 import math
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -31,9 +32,7 @@ class DeepPosterior(eqx.Module):
 
     def predict_f(self, X, num_samples: int = 100, key=None):
         """Mean and variance of the last layer's functions at ``X``, (n,) or (n, P): those of the mixture."""
-        X = self._inputs(X)
-        mean, var = _moments(self, X, None, self._draws(num_samples, key), False)
-        return self._shaped(mean), self._shaped(var)
+        return tuple(map(self._shaped, _moments(self, self._inputs(X), None, self._draws(num_samples, key), False)))
 
     def predict_y(self, X, num_samples: int = 100, key=None, *, noise_variance=None):
         """Mean and variance of a new target at ``X``; for several classes, probabilities (n, C) and theirs.
@@ -41,8 +40,8 @@ class DeepPosterior(eqx.Module):
         ``noise_variance`` (n,) adds each test row's own known noise.
         """
         X = self._inputs(X)
-        mean, var = _moments(self, X, arguments.known_noise(noise_variance, X), self._draws(num_samples, key), True)
-        return self._shaped(mean), self._shaped(var)
+        known = arguments.known_noise(noise_variance, X)
+        return tuple(map(self._shaped, _moments(self, X, known, self._draws(num_samples, key), True)))
 
     def log_density(self, X, y, num_samples: int = 100, key=None, *, noise_variance=None, missing: bool = False):
         """Log density of each target under the predictive mixture, in the shape of ``y``.
@@ -89,12 +88,12 @@ class DeepPosterior(eqx.Module):
     def _draws(self, num_samples: int, key) -> tuple[Float[Array, "s 1 l"], ...]:
         """Standard normal draws for each hidden layer, the second half the mirror image of the first."""
         checks.count("num_samples", num_samples)
-        key, pairs = jax.random.key(0) if key is None else key, -(-num_samples // 2)
-        halves = [
-            jax.random.normal(jax.random.fold_in(key, i), (pairs, 1, _width(layer)), layer.latents[0].Z.dtype)
-            for i, layer in enumerate(self.hidden)
-        ]
-        return tuple(jnp.concatenate([half, -half])[:num_samples] for half in halves)
+        key, draws = jax.random.key(0) if key is None else key, []
+        for i, group in enumerate(layer.latents[0] for layer in self.hidden):
+            shape = (-(-num_samples // 2), 1, group.num_functions)
+            half = jax.random.normal(jax.random.fold_in(key, i), shape, group.Z.dtype)
+            draws.append(jnp.concatenate([half, -half])[:num_samples])
+        return tuple(draws)
 
     def _inputs(self, X):
         return arguments.check_inputs(X, self.hidden[0].latents[0].Z)
@@ -120,44 +119,41 @@ def _at_paths(layer: Posterior, H: Float[Array, "s n d"]):
     return tuple(a.reshape(*H.shape[:2], -1) for a in layer.predict_f(H.reshape(-1, H.shape[2])))
 
 
-def _width(layer: Posterior) -> int:
-    return layer.latents[0].num_functions
-
-
-def _numbers(post: DeepPosterior, draws) -> int:
-    """How many numbers the paths of a row make at once."""
+def _map_rows(function, post: DeepPosterior, draws, known, *arrays):
+    """Apply ``function`` to the likelihood, with the rows' ``known`` noise in it, and arrays, in chunks of rows."""
+    likelihood = post.output.likelihood
     inducing = max(len(group.Z) for layer in (*post.hidden, post.output) for group in layer.latents)
-    return len(draws[0]) * max(inducing, post.output.likelihood.numbers_per_row)
+    width = len(draws[0]) * max(inducing, likelihood.numbers_per_row)
+    if known is None:
+        return map_rows(partial(function, likelihood), width, *arrays)
+    return map_rows(lambda known, *part: function(likelihood.with_known(known), *part), width, known, *arrays)
 
 
 @eqx.filter_jit
 def _moments(post: DeepPosterior, X, known, draws, targets: bool):
     """Mean and variance of a mixture with equal weights, of functions or of targets."""
 
-    def part(x, *known):
+    def at(likelihood, x):
         means, variances = _at_paths(post.output, paths(post.hidden, x, draws))
         if targets:
-            means, variances = jax.vmap(arguments.with_noise(post.output.likelihood, *known or (None,)).predict)(
-                means, variances
-            )
+            means, variances = jax.vmap(likelihood.predict)(means, variances)
         mean = jnp.mean(means, axis=0)
         return mean, jnp.mean(variances + (means - mean) ** 2, axis=0)
 
-    return map_rows(part, _numbers(post, draws), X, *(() if known is None else (known,)))
+    return _map_rows(at, post, draws, known, X)
 
 
 @eqx.filter_jit
 def _densities(post: DeepPosterior, X, y, known, draws):
     """The log of the mean density over the paths."""
 
-    def part(x, y, *known):
-        likelihood = arguments.with_noise(post.output.likelihood, *known or (None,))
+    def at(likelihood, x, y):
         y = jnp.where(jnp.isnan(y), likelihood.filler, y)
         moments = _at_paths(post.output, paths(post.hidden, x, draws))
         each = jax.vmap(lambda mean, var: likelihood.predictive_log_density(mean, var, y))(*moments)
         return jax.nn.logsumexp(each, axis=0) - math.log(len(each))
 
-    return map_rows(part, _numbers(post, draws), X, y, *(() if known is None else (known,)))
+    return _map_rows(at, post, draws, known, X, y)
 
 
 @eqx.filter_jit

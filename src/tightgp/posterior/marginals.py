@@ -1,11 +1,11 @@
 """What a posterior's latents say of test inputs: marginals, joint covariances, draws (maths 8.1, 8.3, 7.5)."""
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from tightgp.bounds import psi
@@ -25,13 +25,12 @@ class PosteriorFunctions(NamedTuple):
     mixing: Float[Array, "p l"] | None = None
     scale: Float[Array, " l"] | None = None
 
-    def groups(self) -> Iterator[tuple[Latents, Any]]:
+    def groups(self) -> list[tuple[Latents, Any]]:
         """Each group of latents with its part of ``scale``."""
-        start = 0
-        for group in self.latents:
-            end = start + group.num_functions
-            yield group, 1.0 if self.scale is None else self.scale[start:end]
-            start = end
+        if self.scale is None:
+            return [(group, 1.0) for group in self.latents]
+        ends = np.cumsum([group.num_functions for group in self.latents])
+        return list(zip(self.latents, jnp.split(self.scale, ends[:-1]), strict=True))
 
     @property
     def num_inducing(self) -> int:
@@ -42,31 +41,29 @@ class PosteriorFunctions(NamedTuple):
 @eqx.filter_jit
 def apply(likelihood: Likelihood, what: str, *arrays):
     """Call a likelihood's method on some rows, in chunks where it makes many numbers for each row."""
-    if likelihood.num_latents is None:
-        return getattr(likelihood, what)(*arrays)
-    width = likelihood.numbers_per_row
-    return map_rows(lambda *part: getattr(likelihood, what)(*part), width, *arrays)
+    method = getattr(likelihood, what)
+    return method(*arrays) if likelihood.num_latents is None else map_rows(method, likelihood.numbers_per_row, *arrays)
 
 
 @eqx.filter_jit
+@linalg.full_precision
 def marginals(functions: PosteriorFunctions, X: Float[Array, "n d"]):
     """Means and variances (n, P) at ``X`` (maths 8.1)."""
-    return map_rows(lambda x: _marginals(functions, x), functions.num_inducing, X)
 
+    def at(x):
+        means, variances = [], []
+        for group, scale in functions.groups():
+            A = group.rows(x)
+            means.append(group.mean(A))
+            variances.append(scale * left_variance(group, x, A)[:, None] + group.spread(A))
+        return mixed_marginals(functions, means, variances, x)
 
-@linalg.full_precision
-def _marginals(functions: PosteriorFunctions, X):
-    means, variances = [], []
-    for group, scale in functions.groups():
-        A = group.rows(X)
-        means.append(group.mean(A))
-        var = scale * left_variance(group, X, A)[:, None] + group.spread(A)
-        variances.append(jnp.broadcast_to(var, means[-1].shape))
-    return mixed_marginals(functions, means, variances, X)
+    return map_rows(at, functions.num_inducing, X)
 
 
 def mixed_marginals(functions: PosteriorFunctions, means: list, variances: list, X):
-    """Means and variances of the outputs, from those of each group of latents."""
+    """Means and variances of the outputs from those of each group; functions of a group may share one variance."""
+    variances = [jnp.broadcast_to(var, mean.shape) for mean, var in zip(means, variances, strict=True)]
     mean, var = mix(functions.mixing, jnp.concatenate(means, axis=1), jnp.concatenate(variances, axis=1))
     return functions.mean(X) + mean, var
 
@@ -81,32 +78,25 @@ def left_variance(group: Latents, X, A):
 def left_variances(functions: PosteriorFunctions, X):
     """What the inducing points leave of the prior's variance (n, G), a column for each group."""
 
-    def of_groups(x):
+    def at(x):
         return jnp.stack([left_variance(group, x, group.rows(x)) for group in functions.latents], axis=1)
 
-    return map_rows(of_groups, functions.num_inducing, X)
+    return map_rows(at, functions.num_inducing, X)
 
 
 @eqx.filter_jit
+@linalg.full_precision
 def averages(functions: PosteriorFunctions, X, uncertain: InputVariance):
     """Means and variances at uncertain inputs (maths 7.5)."""
-    groups = functions.latents
-    width = max(psi.numbers_per_row(group.kernel, len(group.Z), X.shape[1], uncertain) for group in groups)
 
-    def average(x, variance):
-        return _averages(functions, x, InputVariance(variance, uncertain.columns))
+    def at(x, variance):
+        inputs = InputVariance(variance, uncertain.columns)
+        groups = [(group.averaged(x, inputs), scale) for group, scale in functions.groups()]
+        variances = [scale * group.left[:, None] + group.spread for group, scale in groups]
+        return mixed_marginals(functions, [group.mean for group, _ in groups], variances, x)
 
-    return map_rows(average, width, X, uncertain.variance)
-
-
-@linalg.full_precision
-def _averages(functions: PosteriorFunctions, X, uncertain: InputVariance):
-    means, variances = [], []
-    for group, scale in functions.groups():
-        at = group.averaged(X, uncertain)
-        means.append(at.mean)
-        variances.append(jnp.broadcast_to(scale * at.left[:, None] + at.spread, at.mean.shape))
-    return functions.mean(X) + jnp.concatenate(means, axis=1), jnp.concatenate(variances, axis=1)
+    width = max(psi.numbers_per_row(group.kernel, len(group.Z), X.shape[1], uncertain) for group in functions.latents)
+    return map_rows(at, width, X, uncertain.variance)
 
 
 class Joint(NamedTuple):

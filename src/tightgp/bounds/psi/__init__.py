@@ -1,5 +1,5 @@
 """Kernel values averaged over uncertain inputs: the ψ-statistics (maths 7.1–7.3)."""
 
-from tightgp.bounds.psi.moments import Moments, check, moments, numbers_per_row, pack, packed_size, unpack
+from tightgp.bounds.psi.moments import Moments, check, moments, numbers_per_row, pack, unpack
 
-__all__ = ["Moments", "check", "moments", "numbers_per_row", "pack", "packed_size", "unpack"]
+__all__ = ["Moments", "check", "moments", "numbers_per_row", "pack", "unpack"]

@@ -24,9 +24,7 @@ def prior(terms: Terms, X: Float[Array, "n d"], S: Float[Array, "n d"]) -> Float
 
 def first(terms: Terms, Z: Float[Array, "m d"], X: Float[Array, "n d"], S: Float[Array, "n d"]) -> Float[Array, "n m"]:
     """``⟨k(x, z)⟩``; without white noise, because an inducing input is another row."""
-    total = jnp.zeros((X.shape[0], Z.shape[0]), X.dtype)
-    for bump in terms.bumps:
-        total = total + _bump(bump, Z, X, S)
+    total = sum((_bump(bump, Z, X, S) for bump in terms.bumps), jnp.zeros((X.shape[0], Z.shape[0]), X.dtype))
     return total if terms.slopes is None else total + X @ (terms.slopes * Z).T
 
 
@@ -56,26 +54,22 @@ def covariance(
 
 def _bump(bump: Bump, Z, X, S) -> Float[Array, "n m"]:
     """``⟨k(x, z)⟩`` of one bump; the exponent is one matrix product, about the mean of ``Z``."""
-    origin = jax.lax.stop_gradient(jnp.mean(Z, axis=0))
-    X, Z = X - origin, Z - origin
+    Z, X = _centred(Z, X)
     grown = 1 + S * bump.precision
     weight = bump.precision / grown
     own = -0.5 * jnp.sum(jnp.log(grown) + weight * X * X, axis=1, keepdims=True)
-    left = jnp.concatenate([own, weight * X, -0.5 * weight], axis=1)
-    return bump.variance * jnp.exp(left @ jnp.concatenate([jnp.ones_like(Z[:, :1]), Z, Z * Z], axis=1).T)
+    return bump.variance * jnp.exp(_one_product(own, [weight * X, -0.5 * weight], [Z, Z * Z]))
 
 
 def _log_ratio_alike(precision, Z1, Z2, X, S) -> Float[Array, "n k"]:
     """`_log_ratio` for two bumps with the same precision, with fewer numbers for each pair."""
-    origin = jax.lax.stop_gradient(jnp.mean(Z1, axis=0))
-    X, Z1, Z2 = X - origin, Z1 - origin, Z2 - origin
+    Z1, Z2, X = _centred(Z1, Z2, X)
     middle, apart = 0.5 * (Z1 + Z2), 0.25 * (Z1 - Z2) ** 2
     alone, both = 1 / (1 + S * precision), 1 / (1 + 2 * S * precision)
     steep = S * precision * precision
     bend, wide = steep * (alone - 2 * both), steep * alone
     own = jnp.sum(-0.5 * jnp.log1p(-((S * precision * alone) ** 2)) - bend * X * X, axis=1, keepdims=True)
-    left = jnp.concatenate([own, 2 * bend * X, -bend, -wide], axis=1)
-    return left @ jnp.concatenate([jnp.ones_like(Z1[:, :1]), middle, middle * middle, apart], axis=1).T
+    return _one_product(own, [2 * bend * X, -bend, -wide], [middle, middle * middle, apart])
 
 
 def _log_ratio(p, r, Z1, Z2, X, S) -> Float[Array, "n k"]:
@@ -83,16 +77,26 @@ def _log_ratio(p, r, Z1, Z2, X, S) -> Float[Array, "n k"]:
 
     Every term has a factor S, so that rounding has it too.
     """
-    origin = jax.lax.stop_gradient(jnp.mean(Z1, axis=0))
-    X, Z1, Z2 = X - origin, Z1 - origin, Z2 - origin
+    Z1, Z2, X = _centred(Z1, Z2, X)
     t = p + r
     middle = (p * Z1 + r * Z2) / jnp.where(t > 0, t, 1.0)
     one, two, both = S * p * p / (1 + S * p), S * r * r / (1 + S * r), S * t * t / (1 + S * t)
     logs = jnp.log1p(-p * r * S * S / ((1 + p * S) * (1 + r * S)))
     own = -0.5 * jnp.sum(logs + (one + two - both) * X * X, axis=1, keepdims=True)
-    left = jnp.concatenate([own, one * X, two * X, -both * X, -0.5 * one, -0.5 * two, 0.5 * both], axis=1)
-    squares = [Z1 * Z1, Z2 * Z2, middle * middle]
-    return left @ jnp.concatenate([jnp.ones_like(Z1[:, :1]), Z1, Z2, middle, *squares], axis=1).T
+    factors = [one * X, two * X, -both * X, -0.5 * one, -0.5 * two, 0.5 * both]
+    return _one_product(own, factors, [Z1, Z2, middle, Z1 * Z1, Z2 * Z2, middle * middle])
+
+
+def _centred(Z, *others):
+    """``Z`` and other inputs about the mean of ``Z``, which changes no value and so needs no derivative."""
+    origin = jax.lax.stop_gradient(jnp.mean(Z, axis=0))
+    return [inputs - origin for inputs in (Z, *others)]
+
+
+def _one_product(own, factors, features) -> Float[Array, "n k"]:
+    """``own + Σ factor · featureᵀ``, as one matrix product."""
+    left = jnp.concatenate([own, *factors], axis=1)
+    return left @ jnp.concatenate([jnp.ones_like(features[0][:, :1]), *features], axis=1).T
 
 
 def _expm1(x: Float[Array, "n k"]) -> Float[Array, "n k"]:

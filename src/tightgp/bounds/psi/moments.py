@@ -3,6 +3,7 @@
 Values for pairs of inducing inputs are packed: each pair once, row by row of the lower triangle.
 """
 
+from itertools import product
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -58,9 +59,8 @@ def moments(kernel: Kernel, Z: Float[Array, "m d"], X: Float[Array, "n d"], unce
 def grid(columns: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes (k, columns) and weights of a Gauss–Hermite grid for standard normal variables."""
     z, w = np.polynomial.hermite_e.hermegauss(_NODES[columns])
-    nodes = np.stack(np.meshgrid(*[z] * columns, indexing="ij"), axis=-1).reshape(-1, columns)
-    weights = np.prod(np.stack(np.meshgrid(*[w / w.sum()] * columns, indexing="ij"), axis=-1), axis=-1)
-    return nodes, weights.reshape(-1)
+    nodes, weights = (np.array(list(product(one, repeat=columns))) for one in (z, w / w.sum()))
+    return nodes, np.prod(weights, axis=1)
 
 
 def check(kernel: Kernel, num_inputs: int, columns: int) -> None:
@@ -75,14 +75,10 @@ def check(kernel: Kernel, num_inputs: int, columns: int) -> None:
 
 def numbers_per_row(kernel: Kernel, m: int, num_inputs: int, uncertain: InputVariance) -> int:
     """How many numbers `moments` computes for each row and ``m`` inducing inputs."""
-    if terms(kernel, num_inputs) is not None:
-        return 2 * packed_size(m)
-    return 2 * max(packed_size(m), _NODES[len(uncertain.columns)] ** len(uncertain.columns) * m)
-
-
-def packed_size(m: int) -> int:
-    """Number of pairs of ``m`` inducing inputs, each counted once."""
-    return m * (m + 1) // 2
+    numbers, columns = m * (m + 1) // 2, len(uncertain.columns)
+    if terms(kernel, num_inputs) is None:
+        numbers = max(numbers, _NODES[columns] ** columns * m)
+    return 2 * numbers
 
 
 def pack(C: Float[Array, "*k m m"]) -> Float[Array, "*k p"]:

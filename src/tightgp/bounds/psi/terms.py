@@ -1,5 +1,6 @@
 """Kernels as sums of terms whose averages have closed forms: Gaussian bumps, linear, white noise (maths 7.2)."""
 
+from functools import reduce
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -25,11 +26,14 @@ class Terms(NamedTuple):
 
 def terms(kernel: Kernel, num_inputs: int) -> Terms | None:
     """``kernel`` as a sum of such terms; None if it is not one."""
-    if type(kernel) is Sum:
-        parts = [terms(part, num_inputs) for part in kernel.parts]
-        known = [part for part in parts if part is not None]
-        return _added(known) if len(known) == len(parts) else None
     zero = jnp.zeros(())
+    if type(kernel) is Sum:
+        parts = [part for part in (terms(part, num_inputs) for part in kernel.parts) if part is not None]
+        if len(parts) < len(kernel.parts):
+            return None
+        bumps = tuple(bump for part in parts for bump in part.bumps)
+        slopes = [part.slopes for part in parts if part.slopes is not None]
+        return Terms(bumps, sum(slopes[1:], slopes[0]) if slopes else None, sum((part.white for part in parts), zero))
     if type(kernel) is Linear:
         return Terms((), kernel.over_all_inputs(kernel.variance, num_inputs, 0.0), zero)
     if type(kernel) is White:
@@ -44,21 +48,8 @@ def _bump(kernel: Kernel, num_inputs: int) -> Bump | None:
     if type(kernel) is Constant:
         return Bump(kernel.variance, jnp.zeros(num_inputs, kernel.variance.dtype))
     if type(kernel) is Product:
-        parts = [_bump(part, num_inputs) for part in kernel.parts]
-        bumps = [part for part in parts if part is not None]
-        if len(bumps) < len(parts):
+        bumps = [bump for bump in (_bump(part, num_inputs) for part in kernel.parts) if bump is not None]
+        if len(bumps) < len(kernel.parts):
             return None
-        variance, precision = bumps[0]
-        for bump in bumps[1:]:
-            variance, precision = variance * bump.variance, precision + bump.precision
-        return Bump(variance, precision)
+        return reduce(lambda one, two: Bump(one.variance * two.variance, one.precision + two.precision), bumps)
     return None
-
-
-def _added(parts: list[Terms]) -> Terms:
-    slopes = [part.slopes for part in parts if part.slopes is not None]
-    return Terms(
-        tuple(bump for part in parts for bump in part.bumps),
-        sum(slopes[1:], slopes[0]) if slopes else None,
-        sum((part.white for part in parts), jnp.zeros(())),
-    )
