@@ -51,7 +51,7 @@ class SparseGP(BaseEstimator):
         model_, posterior_, encoding_: the trained model, its posterior, how X is encoded.
         training_: how it was trained and why so, in one sentence.
         converged_, stop_reason_, message_, n_iter_, seconds_: how training ended.
-        objective_, evidence_bracket_: what was maximised, in total nats: a bound on the log evidence, or under "vecchia"
+        objective_, evidence_bracket_: what was maximised, in nats: a bound on the log evidence, or under "vecchia"
             and "power_ep" an approximation of it; the evidence bracket, or None.
         trace_: the last training's numbers, step by step.
         n_inducing_, inducing_path_, inducing_message_: how many inducing points there are, what each number that was

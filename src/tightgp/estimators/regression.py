@@ -20,7 +20,6 @@ from tightgp.likelihoods import Gaussian
 from tightgp.means import Zero
 from tightgp.models.sgpr import PRECISIONS
 
-
 #: From how many nearest rows to predict, of which ``neighbours="auto"`` takes the best.
 NEIGHBOURS = (16, 64, 128)
 
