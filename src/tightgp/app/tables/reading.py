@@ -5,7 +5,9 @@ import gzip
 import lzma
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+
+import pandas as pd
+import pyarrow as pa
 
 from tightgp.app.tables.arrays import read_npy, read_npz
 from tightgp.app.tables.errors import NO_ROWS, TableError, TableFileError, reason, refuse_broken
@@ -15,8 +17,6 @@ from tightgp.app.tables.text import read_text
 
 
 def _decompress_zstd(data: bytes) -> bytes:
-    import pyarrow as pa
-
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
         return stream.read()
 
@@ -39,7 +39,7 @@ def read_table(
     encoding: str = "utf-8",
     progress: bool = True,
     share: tuple[int, int] = (0, 1),
-) -> Any:
+) -> pd.DataFrame:
     """The table in a file, as a pandas DataFrame whose column names are text.
 
     Args:

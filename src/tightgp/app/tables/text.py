@@ -14,6 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import pyarrow as pa
+from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
+
 from tightgp.app.tables.columns import MISSING, check_names, parse_numbers, to_pandas
 from tightgp.app.tables.errors import NO_ROWS, TableError, quoted, reason
 from tightgp.app.tables.rows import file_row, share_of
@@ -33,7 +37,7 @@ csv.field_size_limit(2**31 - 1)
 
 def read_text(
     path: Path, data: bytes, delimiter: str | None, encoding: str, share: tuple[int, int], progress: bool
-) -> Any:
+) -> pd.DataFrame:
     """The rows of delimited text that belong to a share, with or without a header.
 
     All rows are parsed, also for a share: whether a column holds numbers or text depends on all of them.
@@ -101,9 +105,6 @@ def _as_utf8(path: Path, data: bytes, encoding: str) -> bytes:
 
 def _parse(path: Path, text: bytes, body: slice, names: list[str], header: bool, delimiter: str, progress: bool):
     """The Arrow table of the records in ``text[body]``."""
-    import pyarrow as pa
-    from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
-
     size = body.stop - body.start
     show = progress and size > _LARGE_BYTES
     parsing = ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in text, ignore_empty_lines=len(names) > 1)
