@@ -93,16 +93,11 @@ def comparison_table(methods: list[Method], test: Dataset) -> Table:
     for one in methods:
         result, model = one.result, one.result.model
         numbers = [model.noise_variance, model.kernel.variance, model.kernel.lengthscale]
-        rows.append(
-            [
-                f"[{one.style['color']}]{one.label}[/]",
-                f"{result.objective:.2f}",
-                f"{methods[0].result.objective - result.objective:.2f}",
-                *(f"{float(value):.4f}" for value in numbers),
-                *(f"{one.log_density(test, exact_conditional):.3f}" for exact_conditional in (False, True)),
-                str(len(result.trace["objective"]) - 1),
-            ]
-        )
+        cells = [f"[{one.style['color']}]{one.label}[/]"]
+        cells += [f"{nats:.2f}" for nats in (result.objective, methods[0].result.objective - result.objective)]
+        cells += [f"{float(value):.4f}" for value in numbers]
+        cells += [f"{one.log_density(test, exact_conditional):.3f}" for exact_conditional in (False, True)]
+        rows.append([*cells, str(len(result.trace["objective"]) - 1)])
     return text_table(["method", "nats", "gap", "σ²", "σ_f²", "ℓ", "test", "test*", "steps"], rows)
 
 

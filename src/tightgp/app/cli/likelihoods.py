@@ -22,17 +22,16 @@ _OTHER_BOUNDS: dict[str, Any] = {"standard": "standard", "spherical": "spherical
 
 @dataclass(frozen=True)
 class Likelihood:
-    """An estimator class, parameters of it that the likelihood fixes, and the bounds to compare by name."""
+    """An estimator class, and the bounds to compare by name."""
 
     estimator: type[Any]
-    fixed: dict[str, Any] = field(default_factory=dict)
     bounds: dict[str, Any] = field(default_factory=lambda: _OTHER_BOUNDS)
 
 
 LIKELIHOODS = {
     "gaussian": Likelihood(SparseGPRegressor, bounds=_GAUSSIAN_BOUNDS),
-    "poisson": Likelihood(SparseGPCountRegressor, {"likelihood": "poisson"}),
-    "negative_binomial": Likelihood(SparseGPCountRegressor, {"likelihood": "negative_binomial"}),
+    "poisson": Likelihood(SparseGPCountRegressor),
+    "negative_binomial": Likelihood(SparseGPCountRegressor),
     "classes": Likelihood(SparseGPClassifier),
 }
 ESTIMATORS = tuple({likelihood.estimator for likelihood in LIKELIHOODS.values()})
@@ -40,9 +39,10 @@ ESTIMATORS = tuple({likelihood.estimator for likelihood in LIKELIHOODS.values()}
 
 def make_estimator(name: str, request: Request, **parameters) -> Any:
     """The unfitted estimator of a likelihood, with the options of a request and further parameters."""
-    likelihood = LIKELIHOODS[name]
-    accepted = likelihood.estimator().get_params()
+    estimator = LIKELIHOODS[name].estimator
+    accepted = estimator().get_params()
     if "precision" not in accepted and getattr(request, "precision", "full") != "full":
         raise ValueError(f"--precision mixed requires the gaussian likelihood, not {name}")
-    options = vars(request) | {"n_inducing": request.num_inducing, "random_state": request.seed} | parameters
-    return likelihood.estimator(**{key: options[key] for key in options.keys() & accepted} | likelihood.fixed)
+    named = {"n_inducing": request.num_inducing, "random_state": request.seed, "likelihood": name}
+    options = vars(request) | named | parameters
+    return estimator(**{key: options[key] for key in options.keys() & accepted})
