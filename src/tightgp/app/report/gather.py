@@ -75,16 +75,17 @@ def gather(
 
 
 def _subject(estimator, source: str, target: str, num_rows: int, num_heldout: int) -> Subject:
+    columns = []
+    for column in estimator.encoding_.columns:
+        num_levels = len(column.levels) if column.kind == "category" else None
+        columns.append(Column(column.name, column.cell_kind, num_levels))
     return Subject(
         estimator=type(estimator).__name__,
         source=str(source),
         target=target,
         num_rows=num_rows,
         num_heldout=num_heldout,
-        columns=tuple(
-            Column(column.name, column.cell_kind, len(column.levels) if column.kind == "category" else None)
-            for column in estimator.encoding_.columns
-        ),
+        columns=tuple(columns),
         encoding=tuple(estimator.encoding_.describe()),
         training=estimator.training_,
         num_inducing=int(estimator.n_inducing_),
@@ -94,7 +95,9 @@ def _subject(estimator, source: str, target: str, num_rows: int, num_heldout: in
 
 
 def _training(estimator) -> Training:
-    trace = _last_partition(estimator.trace_)
+    # Objectives of different partitions of the rows do not compare: show the training on the last one.
+    partition = np.asarray(estimator.trace_.get("partition", np.zeros(len(estimator.trace_["objective"]))))
+    trace = {name: np.asarray(values)[partition == partition[-1]] for name, values in estimator.trace_.items()}
     num_steps = int(estimator.n_iter_)
     first_step = max(0, num_steps + 1 - len(trace["objective"]))  # some methods record the start as well
     if "noise_variance" in trace:
@@ -119,12 +122,6 @@ def _training(estimator) -> Training:
     )
 
 
-def _last_partition(trace) -> dict[str, np.ndarray]:
-    """The trace of training on the last partition of the rows: objectives of different partitions do not compare."""
-    partition = np.asarray(trace.get("partition", np.zeros(len(trace["objective"]))))
-    return {name: np.asarray(values)[partition == partition[-1]] for name, values in trace.items()}
-
-
 def _trace(name: str, first_step: int, values: np.ndarray) -> Trace | None:
     """The finite values, thinned where there are many; None if there are fewer than two."""
     values = np.ravel(values).astype(float)
@@ -136,11 +133,8 @@ def _trace(name: str, first_step: int, values: np.ndarray) -> Trace | None:
 
 
 def _evidence(estimator, num_rows: int) -> Evidence:
-    path = tuple(
-        PathStep(step["n_inducing"], float(step["bound"]), _finite(step["upper"]), step["seconds"])
-        for step in estimator.inducing_path_
-        if np.isfinite(step["bound"])
-    )
+    finite = [step for step in estimator.inducing_path_ if np.isfinite(step["bound"])]
+    path = tuple(PathStep(s["n_inducing"], float(s["bound"]), _finite(s["upper"]), s["seconds"]) for s in finite)
     bracket = estimator.evidence_bracket_
     if bracket is None or not np.isfinite(bracket.gap):
         return Evidence(num_rows, None, None, path, estimator.inducing_message_)

@@ -57,16 +57,12 @@ def _worst(
     table: Table, row_numbers, columns: list[int], density: np.ndarray, level: float | None, observed, predicted, **more
 ) -> Worst:
     """The rows of lowest ``density`` (n,), or log density; ``more`` holds arrays for the other fields of a row."""
-    rows = [
-        WorstRow(
-            row=row + 1 if row_numbers is None else int(row_numbers[row]),
-            observed=cell_text(observed[row]),
-            predicted=cell_text(predicted[row]),
-            inputs=tuple(table.cell(row, i) for i in columns),
-            **{name: float(values[row]) for name, values in more.items()},
-        )
-        for row in np.argsort(density, kind="stable")[:_MOST_WORST].tolist()
-    ]
+    rows = []
+    for row in np.argsort(density, kind="stable")[:_MOST_WORST].tolist():
+        number = row + 1 if row_numbers is None else int(row_numbers[row])
+        inputs = tuple(table.cell(row, i) for i in columns)
+        fields = {name: float(values[row]) for name, values in more.items()}
+        rows.append(WorstRow(number, cell_text(observed[row]), cell_text(predicted[row]), inputs, **fields))
     return Worst(level, row_numbers is not None, tuple(table.columns[i].name for i in columns), tuple(rows))
 
 
@@ -139,10 +135,8 @@ def _pit(prediction: Prediction, targets: np.ndarray, counts: bool) -> np.ndarra
 
 
 def _coverage(levels, observed, count: int) -> tuple[Coverage, ...]:
-    return tuple(
-        Coverage(level, share, *scores.binomial_range(count, level))
-        for level, share in zip(levels, observed, strict=True)
-    )
+    pairs = zip(levels, observed, strict=True)
+    return tuple(Coverage(level, share, *scores.binomial_range(count, level)) for level, share in pairs)
 
 
 def _outputs(targets, training, names, means, densities, interval) -> tuple[OutputScores, ...]:
