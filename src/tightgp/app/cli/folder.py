@@ -51,11 +51,10 @@ class FitFolder:
         if found and not before:
             raise ValueError(f"--out {self.path} holds {', '.join(found)} but no fit of tightgp; name another folder")
         if self.resume and before:
-            changed = [
-                f"--{name.replace('_', '-')} was {before.get(name)!r} and is {value!r}"
-                for name, value in asdict(request).items()
-                if name != "table" and before.get(name) != value
-            ]
+            changed = []
+            for name, value in asdict(request).items():
+                if name != "table" and before.get(name) != value:
+                    changed.append(f"--{name.replace('_', '-')} was {before.get(name)!r} and is {value!r}")
             if changed:
                 raise ValueError(f"--resume continues the fit in {self.path}, but {'; '.join(changed)}")
         elif self.checkpoint.exists() and not self.overwrite:

@@ -17,7 +17,6 @@ _GAUSSIAN_BOUNDS: dict[str, Any] = {
     "FITC": PowerEP(1.0),
     "PITC of 64": PowerEP(1.0, block=64),
 }
-_OTHER_BOUNDS: dict[str, Any] = {"standard": "standard", "spherical": "spherical"}
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Likelihood:
     """An estimator class, and the bounds to compare by name."""
 
     estimator: type[Any]
-    bounds: dict[str, Any] = field(default_factory=lambda: _OTHER_BOUNDS)
+    bounds: dict[str, Any] = field(default_factory=lambda: {"standard": "standard", "spherical": "spherical"})
 
 
 LIKELIHOODS = {

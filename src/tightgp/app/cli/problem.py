@@ -67,7 +67,7 @@ def read_problem(request: Request, terminal: Terminal) -> Problem:
         terminal.message(f"{reason} (override with --likelihood).")
         notes += [f"{reason}."] if likelihood != "gaussian" else []
     classes = LIKELIHOODS[likelihood].estimator.task == "classification"
-    y = _as_classes(column) if classes else column.to_numpy(np.float64)
+    y = _as_labels(column) if classes else column.to_numpy(np.float64)
     fitted, heldout = _split(y, request.holdout, request.seed, classes)
     positions = targets.index.to_numpy()
     X, mine = _own_rows(inputs, positions[fitted])
@@ -121,7 +121,7 @@ def _are_counts(y) -> bool:
     return bool(np.all(values == np.floor(values)) and values.min() >= 0)
 
 
-def _as_classes(y) -> np.ndarray:
+def _as_labels(y) -> np.ndarray:
     """Labels as texts, or as numbers if they are all whole numbers."""
     return y.to_numpy() if y.dtype.kind in "biu" else np.asarray([str(value) for value in y.tolist()])
 
@@ -131,9 +131,8 @@ def _split(y: np.ndarray, share: float, seed: int, classes: bool) -> tuple[np.nd
     order = np.random.default_rng(seed).permutation(len(y))
     count = round(share * len(y))
     if share and not 1 <= count <= len(y) - 2:
-        raise ValueError(
-            f"--holdout {share} of {len(y)} rows leaves too few to fit or to hold out; use more rows or --holdout 0"
-        )
+        problem = f"--holdout {share} of {len(y)} rows leaves too few to fit or to hold out"
+        raise ValueError(f"{problem}; use more rows or --holdout 0")
     heldout, fitted = order[:count], order[count:]
     if classes:
         unseen = heldout[~np.isin(y[heldout], y[fitted])]

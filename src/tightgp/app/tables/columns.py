@@ -77,9 +77,9 @@ def parse_numbers(path: Path, table: pa.Table, delimiter: str, row_of: Callable[
         else:
             refused = ~numeric & ~missing
             problem = (
-                f"is not a number, but {num_numeric} of the column's {num_cells} cells are; write numbers as 1234.5, "
-                "leave the cell empty if it is missing, or drop the column if it is categories"
+                f"is not a number, but {num_numeric} of the column's {num_cells} cells are; write numbers as 1234.5"
             )
+            problem += ", leave the cell empty if it is missing, or drop the column if it is categories"
         if np.any(refused):
             strays = pc.is_in(column, texts.filter(pa.array(refused)))
             first = int(np.argmax(pc.fill_null(strays, False).to_numpy()))

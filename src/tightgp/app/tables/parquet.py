@@ -26,9 +26,8 @@ def read_parquet(path: Path, share: tuple[int, int]) -> pd.DataFrame:
         check_names(path, names)
         for name, field in zip(names, file.schema_arrow, strict=True):
             if pa.types.is_nested(field.type):
-                raise TableError(
-                    path, f"column {quoted(name)} holds lists or records; use one value a cell, or drop the column"
-                )
+                problem = "holds lists or records; use one value a cell, or drop the column"
+                raise TableError(path, f"column {quoted(name)} {problem}")
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
         ends = np.cumsum([0, *sizes])
         _check_count(int(ends[-1]), file.metadata.num_rows)

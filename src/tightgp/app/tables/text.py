@@ -90,11 +90,9 @@ def _as_utf8(path: Path, data: bytes, encoding: str) -> bytes:
         if b"\0" not in data[: 1 << 16]:
             row = sum(1 for _ in _records(data[: error.start + 1], _detect_delimiter(data, ",")))
             other = "latin-1" if name.startswith("utf-8") else "utf-8"
-            raise TableError(
-                path,
-                f"row {row}: byte 0x{data[error.start]:02x} is not text in {encoding}; pass --encoding {other}, "
-                "or save the file as UTF-8",
-            ) from None
+            problem = f"byte 0x{data[error.start]:02x} is not text in {encoding}"
+            advice = f"pass --encoding {other}, or save the file as UTF-8"
+            raise TableError(path, f"row {row}: {problem}; {advice}") from None
         raise TableError(path, _BINARY) from None
     except UnicodeError as error:
         raise TableError(path, f"is not text in {encoding}: {reason(error)}") from None
@@ -166,8 +164,7 @@ def _open_quote(text: bytes, delimiter: str) -> int | None:
         return None
     # Other characters; a quote inside an unquoted cell; a quoted cell; or nothing: before Python 3.11.5 a possessive
     # repetition did not go back to where its last, failed turn began.
-    closed: Any = re.compile(
-        rb'(?:[^"]++|(?<=[^' + re.escape(delimiter.encode()) + rb'\r\n])"|"[^"]*+(?:""[^"]*+)*+"|)*+'
-    )
+    inside = rb"(?<=[^" + re.escape(delimiter.encode()) + rb'\r\n])"'
+    closed: Any = re.compile(rb'(?:[^"]++|' + inside + rb'|"[^"]*+(?:""[^"]*+)*+"|)*+')
     end = closed.match(text).end()
     return None if end == len(text) else sum(1 for _ in _records(text[: end + 1], delimiter))

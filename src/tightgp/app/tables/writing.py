@@ -78,14 +78,11 @@ def _open(temporary: Path, compression: str):
 
 
 def _write_text(table, file, delimiter: str) -> None:
-    names = [_quote(name) if _QUOTED_NAME.fullmatch(name) else name for name in table.column_names]
-    file.write((delimiter.join(names) + "\n").encode("utf-8"))
+    names = [name.replace('"', '""') for name in table.column_names]
+    names = [f'"{name}"' if _QUOTED_NAME.fullmatch(name) else name for name in names]
+    file.write(f"{delimiter.join(names)}\n".encode())
     table = pa.table([_as_text(column, table.num_columns) for column in table.columns], table.column_names)
     csv.write_csv(table, file, csv.WriteOptions(include_header=False, delimiter=delimiter))
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _as_text(column, num_columns: int):
