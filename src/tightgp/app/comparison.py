@@ -107,7 +107,7 @@ def save_figure(methods: list[Method], data: Dataset, start_Z, path: Path) -> No
 
     figure = Figure(figsize=(15, 6.6), layout="constrained")
     grid = figure.add_gridspec(2, 4)
-    margin, height = 0.12 * np.ptp(data.X), np.ptp(data.y)
+    margin, room = 0.12 * np.ptp(data.X), 0.42 * np.ptp(data.y)
     xs = np.linspace(data.X.min() - margin, data.X.max() + margin, 400)
     axes, together = None, figure.add_subplot(grid[1, :2])
     for i, one in enumerate([one for one in methods if one.name != "spherical"][:4]):
@@ -118,10 +118,9 @@ def save_figure(methods: list[Method], data: Dataset, start_Z, path: Path) -> No
         axes.plot(xs, mean, **one.style)
         axes.plot(data.X, data.y, "x", color="#444444", ms=4.5, mew=1)
         if one.name != "exact":
-            top, bottom = data.y.max() + 0.42 * height, data.y.min() - 0.42 * height
+            top, bottom, Z = data.y.max() + room, data.y.min() - room, one.result.model.Z
             axes.plot(np.ravel(start_Z), np.full(len(start_Z), top), "v", color="#999999", ms=6)
-            Z = np.ravel(one.result.model.Z)
-            axes.plot(Z, np.full(len(Z), bottom), "^", color=one.style["color"], ms=6)
+            axes.plot(np.ravel(Z), np.full(len(Z), bottom), "^", color=one.style["color"], ms=6)
         _title(axes, f"{one.label}: {one.result.objective:.2f} nats")
         together.plot(xs, mean, label=one.label, **one.style)
         together.plot(xs, np.stack([low, high], axis=1), **{**one.style, "lw": 1})

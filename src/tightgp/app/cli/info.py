@@ -31,14 +31,10 @@ def show_info(terminal: Terminal) -> None:
         "packages": {name: version(name) for name in PACKAGES},
         "TIGHTGP_DATA": os.environ.get("TIGHTGP_DATA", "not set"),
         "cache": str(cache_folder()),
-        "compiled": {
-            "on": not cache.reason,
-            "folder": None if cache.folder is None else str(cache.folder),
-            "entries": len(sizes),
-            "bytes": sum(sizes),
-            "reason": cache.reason,
-        },
     }
+    folder = None if cache.folder is None else str(cache.folder)
+    used = {"entries": len(sizes), "bytes": sum(sizes)}
+    facts["compiled"] = {"on": not cache.reason, "folder": folder, **used, "reason": cache.reason}
     compiled = f"{len(sizes)} programs, {sum(sizes) / 1e6:.1f} MB, in {cache.folder}"
     for name, value in {**facts, "compiled": f"no cache: {cache.reason}" if cache.reason else compiled}.items():
         if isinstance(value, dict):

@@ -29,9 +29,11 @@ class Frame:
 
     def draw(self, description: str) -> Markup:
         """The chart as an image, with a description for readers who cannot see it."""
-        size = f"0 0 {WIDTH:g} {self.height:g}"
-        parts = (self._grid(), self._plot_area(), *self._above, self._texts())
-        return element("svg", *parts, viewBox=size, role="img", aria_label=description, class_="chart")
+        marks = element("g", *self._clipped, transform=f"translate({-self.left:.2f} {-self.top:.2f})")
+        size = {"width": self.right - self.left, "height": self.bottom - self.top}
+        plot_area = element("svg", marks, x=self.left, y=self.top, **size, overflow="hidden")
+        parts, box = (self._grid(), plot_area, *self._above, self._texts()), f"0 0 {WIDTH:g} {self.height:g}"
+        return element("svg", *parts, viewBox=box, role="img", aria_label=description, class_="chart")
 
     def line(self, xs: Sequence[float], ys: Sequence[float], style: str = "line") -> None:
         """A line through points."""
@@ -71,11 +73,6 @@ class Frame:
         """The ``d`` attribute of a path; browsers draw coordinates such as 1e12 wrongly, so those are moved."""
         places = [(self.at_x(x), min(max(self.at_y(y), -1e4), 1e4)) for x, y in zip(xs, ys, strict=True)]
         return "M" + "L".join(f"{_rounded(x)} {_rounded(y)}" for x, y in places)
-
-    def _plot_area(self) -> Markup:
-        marks = element("g", *self._clipped, transform=f"translate({-self.left:.2f} {-self.top:.2f})")
-        width, height = self.right - self.left, self.bottom - self.top
-        return element("svg", marks, x=self.left, y=self.top, width=width, height=height, overflow="hidden")
 
     def _grid(self) -> Markup:
         rows = "".join(f"M{self.left:.2f} {self.at_y(t):.2f}H{self.right:g}" for t in self.y.ticks)

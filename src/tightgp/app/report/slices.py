@@ -40,9 +40,10 @@ def vary_inputs(estimator, table: Table, targets: np.ndarray) -> tuple[tuple[Sli
         lines = [(cell_text(estimator.classes_[c]), [prediction.probability[:, c]]) for c in shown]
     else:
         lines = [("", [first_output(values) for values in (prediction.mean, *prediction.interval(LEVEL))])]
-    ends, found = np.cumsum([len(frame) for frame in frames]), []
-    for (fields, column), end in zip(grids, ends, strict=True):
-        curves = tuple(Curve(label, *(_floats(v[end - len(column) : end]) for v in values)) for label, values in lines)
+    found, start = [], 0
+    for fields, column in grids:
+        part = slice(start, start := start + len(column))
+        curves = tuple(Curve(label, *(_floats(v[part]) for v in values)) for label, values in lines)
         found.append(Slice(**fields, curves=curves, level=level))
     return tuple(found), fixed
 

@@ -76,9 +76,7 @@ def coverage_label(heldout: Heldout, one: Coverage, task: str) -> str:
     verdict = _width(heldout, one, task)
     if verdict == "rounded":
         return "wide because counts are whole numbers"
-    if verdict:
-        return verdict
-    return "as stated" if one.low <= one.observed <= one.high else "nearly as stated"
+    return verdict or ("as stated" if one.low <= one.observed <= one.high else "nearly as stated")
 
 
 def confidence(one: Classes) -> str:
