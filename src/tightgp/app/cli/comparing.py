@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from sklearn.metrics import root_mean_squared_error
 
-from tightgp.app.cli.likelihoods import LIKELIHOODS, make_estimator
+from tightgp.app.cli.likelihoods import GAUSSIAN_BOUNDS, OTHER_BOUNDS, make_estimator
 from tightgp.app.cli.options import CompareRequest
 from tightgp.app.cli.problem import Problem, read_problem
 from tightgp.app.cli.terminal import Terminal
@@ -43,9 +43,9 @@ def compare(request: CompareRequest, terminal: Terminal) -> None:
     problem = read_problem(request, terminal)
     rows, columns = problem.num_rows, len(problem.X.columns)
     terminal.message(f"{rows:,} rows to fit, {columns} input columns, likelihood {problem.likelihood}.")
-    likelihood = LIKELIHOODS[problem.likelihood]
+    is_gaussian = problem.likelihood == "gaussian"
     methods = []
-    for name, bound in likelihood.bounds.items():
+    for name, bound in (GAUSSIAN_BOUNDS if is_gaussian else OTHER_BOUNDS).items():
         terminal.message(f"  fitting {name}")
         estimator = make_estimator(problem.likelihood, request, bound=bound)
         with terminal.warnings_as_notes():
@@ -53,7 +53,7 @@ def compare(request: CompareRequest, terminal: Terminal) -> None:
             if estimator.stop_reason_ == StopReason.INTERRUPTED.value:
                 raise KeyboardInterrupt
             methods.append(_sparse_method(name, estimator, problem))
-    if likelihood.estimator.task == "regression":
+    if is_gaussian:
         if rows <= request.exact_rows:
             terminal.message("  fitting the exact GP")
             with terminal.warnings_as_notes():

@@ -1,14 +1,19 @@
 """The likelihoods of the command line: which estimator fits each, and which bounds ``compare`` fits."""
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from tightgp.app.cli.options import Request
 from tightgp.bounds.structures import Block, PowerEP
 from tightgp.estimators import SparseGPClassifier, SparseGPCountRegressor, SparseGPRegressor
 
-#: The objectives of the collapsed model; those of Power EP are not bounds.
-_GAUSSIAN_BOUNDS: dict[str, Any] = {
+ESTIMATORS: dict[str, type[Any]] = {
+    "gaussian": SparseGPRegressor,
+    "poisson": SparseGPCountRegressor,
+    "negative_binomial": SparseGPCountRegressor,
+    "classes": SparseGPClassifier,
+}
+#: The bounds to compare if noise is Gaussian, by name; those of Power EP are no bounds.
+GAUSSIAN_BOUNDS: dict[str, Any] = {
     "standard": "standard",
     "spherical": "spherical",
     "diagonal": "diagonal",
@@ -17,28 +22,13 @@ _GAUSSIAN_BOUNDS: dict[str, Any] = {
     "FITC": PowerEP(1.0),
     "PITC of 64": PowerEP(1.0, block=64),
 }
-
-
-@dataclass(frozen=True)
-class Likelihood:
-    """An estimator class, and the bounds to compare by name."""
-
-    estimator: type[Any]
-    bounds: dict[str, Any] = field(default_factory=lambda: {"standard": "standard", "spherical": "spherical"})
-
-
-LIKELIHOODS = {
-    "gaussian": Likelihood(SparseGPRegressor, bounds=_GAUSSIAN_BOUNDS),
-    "poisson": Likelihood(SparseGPCountRegressor),
-    "negative_binomial": Likelihood(SparseGPCountRegressor),
-    "classes": Likelihood(SparseGPClassifier),
-}
-ESTIMATORS = tuple({likelihood.estimator for likelihood in LIKELIHOODS.values()})
+#: The bounds to compare for all other likelihoods.
+OTHER_BOUNDS = {"standard": "standard", "spherical": "spherical"}
 
 
 def make_estimator(name: str, request: Request, **parameters) -> Any:
     """The unfitted estimator of a likelihood, with the options of a request and further parameters."""
-    estimator = LIKELIHOODS[name].estimator
+    estimator = ESTIMATORS[name]
     accepted = estimator().get_params()
     if "precision" not in accepted and getattr(request, "precision", "full") != "full":
         raise ValueError(f"--precision mixed requires the gaussian likelihood, not {name}")

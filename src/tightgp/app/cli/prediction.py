@@ -48,7 +48,7 @@ def _load(request: PredictRequest) -> Any:
     path = model_file(request.model)
     estimator: Any = modelfile.load(path)
     name = type(estimator).__name__
-    if not isinstance(estimator, ESTIMATORS):
+    if type(estimator) not in ESTIMATORS.values():
         raise ValueError(f"{path} holds a {name}, which `tightgp fit` does not write; load it in Python")
     if not hasattr(estimator, "posterior_"):
         raise ValueError(f"{path} holds an estimator that is not fitted; fit it first")

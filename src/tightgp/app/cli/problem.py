@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from tightgp.app.cli.likelihoods import LIKELIHOODS
+from tightgp.app.cli.likelihoods import ESTIMATORS
 from tightgp.app.cli.options import PredictRequest, Request
 from tightgp.app.cli.processes import gather_frame, run_in_all
 from tightgp.app.cli.terminal import Terminal
@@ -43,8 +43,8 @@ def read(request: Request | PredictRequest, terminal: Terminal, share: tuple[int
 
 def read_problem(request: Request, terminal: Terminal) -> Problem:
     """Read the table, choose the likelihood and hold rows out, with a message about each choice."""
-    if request.likelihood not in ("auto", *LIKELIHOODS):
-        raise ValueError(f"--likelihood must be auto or one of {', '.join(LIKELIHOODS)}; got {request.likelihood!r}")
+    if request.likelihood not in ("auto", *ESTIMATORS):
+        raise ValueError(f"--likelihood must be auto or one of {', '.join(ESTIMATORS)}; got {request.likelihood!r}")
     if not 0 <= request.holdout < 1:
         raise ValueError(f"--holdout must be a share of the rows, from 0 to below 1; got {request.holdout}")
     frame = run_in_all(lambda: read(request, terminal, (jax.process_index(), jax.process_count())))
@@ -66,7 +66,7 @@ def read_problem(request: Request, terminal: Terminal) -> Problem:
     if reason:
         terminal.message(f"{reason} (override with --likelihood).")
         notes += [f"{reason}."] if likelihood != "gaussian" else []
-    classes = LIKELIHOODS[likelihood].estimator.task == "classification"
+    classes = ESTIMATORS[likelihood].task == "classification"
     y = _as_labels(column) if classes else column.to_numpy(np.float64)
     fitted, heldout = _split(y, request.holdout, request.seed, classes)
     positions = targets.index.to_numpy()
@@ -94,7 +94,7 @@ def _own_rows(inputs, positions: np.ndarray) -> tuple[Any, np.ndarray]:
 def _choose_likelihood(request: Request, y, name: str) -> tuple[str, str]:
     """The requested likelihood, or a guess and the reason for it; refused if the targets do not fit it."""
     likelihood, reason = (request.likelihood, "") if request.likelihood != "auto" else _guess_likelihood(y, name)
-    task = LIKELIHOODS[likelihood].estimator.task
+    task = ESTIMATORS[likelihood].task
     if task == "classification" and y.dtype.kind in "mM":
         problem = "is a date or duration; give a number, or texts for classes"
     elif task != "classification" and y.dtype.kind not in "biuf":
