@@ -2,17 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import root_mean_squared_error
 
-from tightgp.app.cli.likelihoods import GAUSSIAN_BOUNDS, OTHER_BOUNDS, make_estimator
 from tightgp.app.cli.options import CompareRequest
-from tightgp.app.cli.problem import Problem, read_problem
+from tightgp.app.cli.problem import Problem, make_estimator, read_problem
 from tightgp.app.cli.terminal import Terminal
 from tightgp.app.comparison import train
 from tightgp.app.printing import text_table
 from tightgp.app.scores import coverage
+from tightgp.bounds.structures import Block, PowerEP
 from tightgp.data import Dataset
 from tightgp.estimators.distributions import GaussianPrediction
 from tightgp.estimators.plan import LBFGS_STEPS
@@ -21,6 +22,19 @@ from tightgp.estimators.settings import seed_of
 from tightgp.estimators.start import begin
 from tightgp.models import ExactGP
 from tightgp.training.result import StopReason
+
+#: The bounds to compare if noise is Gaussian, by name; those of Power EP are no bounds.
+_GAUSSIAN_BOUNDS: dict[str, Any] = {
+    "standard": "standard",
+    "spherical": "spherical",
+    "diagonal": "diagonal",
+    "block of 64": Block(64),
+    "Power EP 0.5": PowerEP(0.5, block=64),
+    "FITC": PowerEP(1.0),
+    "PITC of 64": PowerEP(1.0, block=64),
+}
+#: The bounds to compare for all other likelihoods.
+_OTHER_BOUNDS = {"standard": "standard", "spherical": "spherical"}
 
 
 @dataclass(frozen=True)
@@ -45,7 +59,7 @@ def compare(request: CompareRequest, terminal: Terminal) -> None:
     terminal.message(f"{rows:,} rows to fit, {columns} input columns, likelihood {problem.likelihood}.")
     is_gaussian = problem.likelihood == "gaussian"
     methods = []
-    for name, bound in (GAUSSIAN_BOUNDS if is_gaussian else OTHER_BOUNDS).items():
+    for name, bound in (_GAUSSIAN_BOUNDS if is_gaussian else _OTHER_BOUNDS).items():
         terminal.message(f"  fitting {name}")
         estimator = make_estimator(problem.likelihood, request, bound=bound)
         with terminal.warnings_as_notes():

@@ -11,9 +11,8 @@ from tightgp import distributed
 from tightgp.app.cli import reporting
 from tightgp.app.cli.failures import INTERRUPTED
 from tightgp.app.cli.folder import FitFolder
-from tightgp.app.cli.likelihoods import make_estimator
 from tightgp.app.cli.options import FitRequest, option
-from tightgp.app.cli.problem import Problem, read_problem
+from tightgp.app.cli.problem import Problem, make_estimator, read_problem
 from tightgp.app.cli.processes import Processes, check_same_options, gather_frame, run_in_all, run_in_leader
 from tightgp.app.cli.terminal import Terminal
 from tightgp.app.report import gather

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 
 from tightgp.app.cli.folder import check_new, model_file
-from tightgp.app.cli.likelihoods import ESTIMATORS
 from tightgp.app.cli.options import PredictRequest
-from tightgp.app.cli.problem import read
+from tightgp.app.cli.problem import ESTIMATORS, read
 from tightgp.app.cli.terminal import Terminal
 from tightgp.app.report.table import Table
 from tightgp.app.tables import check_writable, row_number, write_table

@@ -1,4 +1,4 @@
-"""From a table to what is fitted: the target, its likelihood, the inputs, and the held-out rows."""
+"""From a table to what is fitted: the target, its likelihood and estimator, the inputs, and the held-out rows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,12 +6,19 @@ from typing import Any
 import jax
 import numpy as np
 
-from tightgp.app.cli.likelihoods import ESTIMATORS
 from tightgp.app.cli.options import PredictRequest, Request
 from tightgp.app.cli.processes import gather_frame, run_in_all
 from tightgp.app.cli.terminal import Terminal
 from tightgp.app.tables import TableError, check_target, find_column, read_table, row_number
+from tightgp.estimators import SparseGPClassifier, SparseGPCountRegressor, SparseGPRegressor
 
+#: The estimator of each likelihood.
+ESTIMATORS: dict[str, type[Any]] = {
+    "gaussian": SparseGPRegressor,
+    "poisson": SparseGPCountRegressor,
+    "negative_binomial": SparseGPCountRegressor,
+    "classes": SparseGPClassifier,
+}
 #: Whole numbers up to this are guessed to be counts; for larger ones Gaussian noise is as good.
 _LARGEST_COUNT = 100
 
@@ -82,6 +89,17 @@ def read_problem(request: Request, terminal: Terminal) -> Problem:
         heldout_rows=row_number(targets, positions[heldout]).tolist(),
         notes=tuple(notes),
     )
+
+
+def make_estimator(name: str, request: Request, **parameters) -> Any:
+    """The unfitted estimator of a likelihood, with the options of a request and further parameters."""
+    estimator = ESTIMATORS[name]
+    accepted = estimator().get_params()
+    if "precision" not in accepted and getattr(request, "precision", "full") != "full":
+        raise ValueError(f"--precision mixed requires the gaussian likelihood, not {name}")
+    named = {"n_inducing": request.num_inducing, "random_state": request.seed, "likelihood": name}
+    options = vars(request) | named | parameters
+    return estimator(**{key: options[key] for key in options.keys() & accepted})
 
 
 def _own_rows(inputs, positions: np.ndarray) -> tuple[Any, np.ndarray]:
