@@ -93,16 +93,11 @@ def comparison_table(methods: list[Method], test: Dataset) -> Table:
     for one in methods:
         result, model = one.result, one.result.model
         numbers = [model.noise_variance, model.kernel.variance, model.kernel.lengthscale]
-        rows.append(
-            [
-                f"[{one.style['color']}]{one.label}[/]",
-                f"{result.objective:.2f}",
-                f"{methods[0].result.objective - result.objective:.2f}",
-                *(f"{float(value):.4f}" for value in numbers),
-                *(f"{one.log_density(test, exact_conditional):.3f}" for exact_conditional in (False, True)),
-                str(len(result.trace["objective"]) - 1),
-            ]
-        )
+        cells = [f"[{one.style['color']}]{one.label}[/]"]
+        cells += [f"{nats:.2f}" for nats in (result.objective, methods[0].result.objective - result.objective)]
+        cells += [f"{float(value):.4f}" for value in numbers]
+        cells += [f"{one.log_density(test, exact_conditional):.3f}" for exact_conditional in (False, True)]
+        rows.append([*cells, str(len(result.trace["objective"]) - 1)])
     return text_table(["method", "nats", "gap", "σ²", "σ_f²", "ℓ", "test", "test*", "steps"], rows)
 
 
@@ -112,7 +107,7 @@ def save_figure(methods: list[Method], data: Dataset, start_Z, path: Path) -> No
 
     figure = Figure(figsize=(15, 6.6), layout="constrained")
     grid = figure.add_gridspec(2, 4)
-    margin, height = 0.12 * np.ptp(data.X), np.ptp(data.y)
+    margin, room = 0.12 * np.ptp(data.X), 0.42 * np.ptp(data.y)
     xs = np.linspace(data.X.min() - margin, data.X.max() + margin, 400)
     axes, together = None, figure.add_subplot(grid[1, :2])
     for i, one in enumerate([one for one in methods if one.name != "spherical"][:4]):
@@ -123,10 +118,9 @@ def save_figure(methods: list[Method], data: Dataset, start_Z, path: Path) -> No
         axes.plot(xs, mean, **one.style)
         axes.plot(data.X, data.y, "x", color="#444444", ms=4.5, mew=1)
         if one.name != "exact":
-            top, bottom = data.y.max() + 0.42 * height, data.y.min() - 0.42 * height
+            top, bottom, Z = data.y.max() + room, data.y.min() - room, one.result.model.Z
             axes.plot(np.ravel(start_Z), np.full(len(start_Z), top), "v", color="#999999", ms=6)
-            Z = np.ravel(one.result.model.Z)
-            axes.plot(Z, np.full(len(Z), bottom), "^", color=one.style["color"], ms=6)
+            axes.plot(np.ravel(Z), np.full(len(Z), bottom), "^", color=one.style["color"], ms=6)
         _title(axes, f"{one.label}: {one.result.objective:.2f} nats")
         together.plot(xs, mean, label=one.label, **one.style)
         together.plot(xs, np.stack([low, high], axis=1), **{**one.style, "lw": 1})

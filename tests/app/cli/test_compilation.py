@@ -11,7 +11,6 @@ import pytest
 from tests import processes
 from tests.app.cli.conftest import run, table
 from tightgp.app.cli import compilation
-from tightgp.app.cli.compilation import CompilationCache
 
 
 def tightgp(*arguments, **more):
@@ -63,15 +62,15 @@ def test_without_a_folder_commands_work_all_the_same(tmp_path, why):
 @pytest.mark.usefixtures("no_settings")
 def test_a_folder_that_cannot_be_written_is_not_used(tmp_path, monkeypatch):
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
-    assert CompilationCache.find() == CompilationCache(tmp_path)
+    assert compilation.find_folder() == (tmp_path, "")
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert CompilationCache.find() == CompilationCache(None, f"{tmp_path} cannot be written")
+    assert compilation.find_folder() == (None, f"{tmp_path} cannot be written")
 
 
 @pytest.mark.usefixtures("no_settings")
 def test_without_a_name_the_folder_is_in_the_cache(tmp_path, monkeypatch):
     monkeypatch.setattr(compilation, "cache_folder", lambda: tmp_path / "tightgp")
-    assert CompilationCache.find() == CompilationCache(tmp_path / "tightgp" / "compiled")
+    assert compilation.find_folder() == (tmp_path / "tightgp" / "compiled", "")
     assert (tmp_path / "tightgp" / "compiled").is_dir()
 
 

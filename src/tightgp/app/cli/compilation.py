@@ -6,7 +6,6 @@ share, and users who trust each other. Without a folder that can be written, eac
 
 import os
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 
 import jax
@@ -19,41 +18,32 @@ from tightgp.datasets.download import cache_folder
 MOST_BYTES = 64 << 20
 
 
-@dataclass(frozen=True)
-class CompilationCache:
-    """The folder of compiled programs, or the reason why none is used."""
+def find_folder() -> tuple[Path | None, str]:
+    """The folder of compiled programs, or None and the reason why none is used.
 
-    folder: Path | None
-    reason: str = ""
-
-    @classmethod
-    def find(cls) -> "CompilationCache":
-        """The folder that the environment names, or our own; it is created if it does not exist."""
-        for name in ("TIGHTGP_COMPILATION_CACHE", "JAX_ENABLE_COMPILATION_CACHE"):
-            if os.environ.get(name, "").lower() in ("0", "false"):
-                return cls(None, f"{name}={os.environ[name]}")
-        folder = Path(os.environ.get("JAX_COMPILATION_CACHE_DIR") or cache_folder() / "compiled")
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            return cls(None, f"its folder cannot be created: {error}")
-        writable = os.access(folder, os.R_OK | os.W_OK | os.X_OK)
-        return cls(folder) if writable else cls(None, f"{folder} cannot be written")
-
-    def sizes(self) -> list[int]:
-        """The size in bytes of each program."""
-        return [] if self.folder is None else [path.stat().st_size for path in self.folder.glob("*-cache")]
+    It is the folder that the environment names, or our own, and is created if it does not exist.
+    """
+    for name in ("TIGHTGP_COMPILATION_CACHE", "JAX_ENABLE_COMPILATION_CACHE"):
+        if os.environ.get(name, "").lower() in ("0", "false"):
+            return None, f"{name}={os.environ[name]}"
+    folder = Path(os.environ.get("JAX_COMPILATION_CACHE_DIR") or cache_folder() / "compiled")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return None, f"its folder cannot be created: {error}"
+    writable = os.access(folder, os.R_OK | os.W_OK | os.X_OK)
+    return (folder, "") if writable else (None, f"{folder} cannot be written")
 
 
 def switch_on() -> None:
     """Let JAX keep compiled programs, from now on; its own environment variables take precedence."""
     if "://" in os.environ.get("JAX_COMPILATION_CACHE_DIR", ""):
         return  # not a folder of this machine: JAX knows what to do
-    cache = CompilationCache.find()
+    folder, _ = find_folder()
     warnings.filterwarnings("ignore", CACHE_WARNING)
     settings = {
-        "jax_enable_compilation_cache": not cache.reason,
-        "jax_compilation_cache_dir": None if cache.folder is None else str(cache.folder),
+        "jax_enable_compilation_cache": folder is not None,
+        "jax_compilation_cache_dir": folder and str(folder),
         # Most programs are small and compile in tens of milliseconds, but there are many.
         "jax_persistent_cache_min_compile_time_secs": 0,
         "jax_persistent_cache_min_entry_size_bytes": 0,

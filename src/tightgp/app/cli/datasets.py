@@ -12,11 +12,10 @@ from tightgp.app.printing import text_table
 def list_all(terminal: Terminal) -> None:
     """List all data sets, and which are on this machine."""
     found = [_describe(name) for name in datasets.names()]
-    places = ["yes" if one["path"] else "to fetch" if one["downloads"] else "by hand" for one in found]
-    rows = [
-        (one["name"], f"{one['rows']:,}", str(one["inputs"]), place, one["about"])
-        for one, place in zip(found, places, strict=True)
-    ]
+    rows = []
+    for one in found:
+        here = "yes" if one["path"] else "to fetch" if one["downloads"] else "by hand"
+        rows.append((one["name"], f"{one['rows']:,}", str(one["inputs"]), here, one["about"]))
     terminal.print(text_table(("name", "rows", "inputs", "here", "about"), rows, wrap="about"))
     terminal.result({"datasets": found})
 
@@ -39,17 +38,14 @@ def show(name: Annotated[str, typer.Argument(help="Name, as in the list.")], ter
     source, path = datasets.describe(name), datasets.locate(name)
     terminal.print(str(source))
     if path is None:
-        hint = f": tightgp datasets fetch {name}" if source.downloads else "."
-        terminal.print(f"It is not on this machine{hint}")
+        terminal.print("It is not on this machine" + (f": tightgp datasets fetch {name}" if source.downloads else "."))
         terminal.result(_describe(name))
         return
     with terminal.spinner(f"reading {path}"):
         data = datasets.load(name)
-    columns = [*zip(data.columns, data.X.T, strict=True), (f"{data.target} (target)", data.y)]
-    ranges = {
-        name: {"least": float(values.min()), "mean": float(values.mean()), "largest": float(values.max())}
-        for name, values in columns
-    }
+    ranges = {}
+    for column, values in [*zip(data.columns, data.X.T, strict=True), (f"{data.target} (target)", data.y)]:
+        ranges[column] = {"least": float(values.min()), "mean": float(values.mean()), "largest": float(values.max())}
     rows = [(column, *(f"{value:.4g}" for value in one.values())) for column, one in ranges.items()]
     terminal.print(f"here: {path}", text_table(("column", "least", "mean", "largest"), rows))
     terminal.result({**_describe(name), "columns": ranges})
@@ -57,11 +53,5 @@ def show(name: Annotated[str, typer.Argument(help="Name, as in the list.")], ter
 
 def _describe(name: str) -> dict[str, Any]:
     source, path = datasets.describe(name), datasets.locate(name)
-    return {
-        "name": name,
-        "rows": source.rows,
-        "inputs": len(source.inputs),
-        "about": source.about,
-        "path": None if path is None else str(path),
-        "downloads": source.downloads,
-    }
+    facts = {"name": name, "rows": source.rows, "inputs": len(source.inputs), "about": source.about}
+    return {**facts, "path": None if path is None else str(path), "downloads": source.downloads}

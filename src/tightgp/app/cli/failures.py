@@ -18,6 +18,8 @@ from tightgp.datasets import DatasetError
 from tightgp.numerics.linalg import NumericalError
 
 DEFECT, WRONG_INPUT, NUMERICAL, NO_FILE, LOST, INTERRUPTED = 1, 2, 3, 4, 5, 130
+#: Exit codes of errors whose message is complete; the first class that fits counts.
+_CODES = {NumericalError: NUMERICAL, TableFileError: NO_FILE, DatasetError: NO_FILE, ValueError: WRONG_INPUT}
 
 
 class ProcessFailed(Exception):
@@ -62,15 +64,12 @@ def describe(error: BaseException) -> tuple[str, int]:
     if isinstance(error, distributed.LostProcess):
         advice = "" if error.while_joining else "; start all of them again, with --resume to continue the fit"
         return f"{error.problem}{advice}", LOST
-    if isinstance(error, NumericalError):
-        return str(error), NUMERICAL
-    if isinstance(error, TableFileError | DatasetError):
-        return str(error), NO_FILE
     if isinstance(error, OSError):
         named = error.filename and error.strerror
         return f"{error.filename}: {error.strerror}" if named else str(error), NO_FILE
-    if isinstance(error, ValueError):
-        return str(error), WRONG_INPUT
+    for kind, code in _CODES.items():
+        if isinstance(error, kind):
+            return str(error), code
     if isinstance(error, MemoryError) or (isinstance(error, JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)):
         return "out of memory; use fewer --inducing points, or --method minibatch", NUMERICAL
     return f"{type(error).__name__}: {error}", DEFECT

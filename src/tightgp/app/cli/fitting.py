@@ -11,9 +11,8 @@ from tightgp import distributed
 from tightgp.app.cli import reporting
 from tightgp.app.cli.failures import INTERRUPTED
 from tightgp.app.cli.folder import FitFolder
-from tightgp.app.cli.likelihoods import make_estimator
 from tightgp.app.cli.options import FitRequest, option
-from tightgp.app.cli.problem import Problem, read_problem
+from tightgp.app.cli.problem import Problem, make_estimator, read_problem
 from tightgp.app.cli.processes import Processes, check_same_options, gather_frame, run_in_all, run_in_leader
 from tightgp.app.cli.terminal import Terminal
 from tightgp.app.report import gather
@@ -49,8 +48,7 @@ def fit(
     problem, estimator = run_in_all(lambda: _prepare(request, terminal))
     run_in_leader(lambda: folder.start(request))
     estimator.set_params(checkpoint=str(folder.checkpoint), resume=folder.resume, verbose=int(not terminal.silent))
-    heldout = 0 if problem.heldout is None else len(problem.heldout[1])
-    columns = len(problem.X.columns)
+    heldout, columns = len(problem.heldout_rows), len(problem.X.columns)
     terminal.message(f"{problem.num_rows:,} rows to fit, {heldout:,} held out, {columns} input columns.")
     try:
         with terminal.warnings_as_notes():
@@ -79,13 +77,13 @@ def _is_interrupted(estimator) -> bool:
     return estimator.stop_reason_ == StopReason.INTERRUPTED.value
 
 
-def _shown_in_report(estimator, problem: Problem) -> tuple[Any, Any, np.ndarray, tuple[str, ...]]:
-    """The estimator, training inputs, targets and notes for the report. Every process calls it.
+def _shown_in_report(estimator, problem: Problem) -> dict[str, Any]:
+    """The estimator, training inputs, targets and notes for `gather`. Every process calls it.
 
     If several processes fitted together, the rows are a sample of those of all processes.
     """
     if not distributed.is_multiprocess():
-        return estimator, problem.X, problem.y, problem.notes
+        return {"estimator": estimator, "X": problem.X, "y": problem.y, "notes": problem.notes}
     total = problem.num_rows
     chosen = np.unique(np.linspace(0, total - 1, min(total, _REPORT_ROWS)).astype(int))
     before = sum(distributed.row_counts(len(problem.y))[: jax.process_index()])
@@ -94,16 +92,15 @@ def _shown_in_report(estimator, problem: Problem) -> tuple[Any, Any, np.ndarray,
     estimator = copy.copy(estimator)
     estimator.scales_ = None if estimator.scales_ is None else estimator.scales_[chosen]
     note = f"The report looks at {len(y):,} of the {total:,} rows that were fitted."
-    return estimator, X, y, problem.notes + (note,) * (len(y) < total)
+    return {"estimator": estimator, "X": X, "y": y, "notes": problem.notes + (note,) * (len(y) < total)}
 
 
-def _write(estimator, shown: tuple, problem: Problem, request: FitRequest, folder: FitFolder, terminal: Terminal):
+def _write(estimator, shown: dict, problem: Problem, request: FitRequest, folder: FitFolder, terminal: Terminal):
     """Write the model and its report, and print the result."""
     modelfile.save(estimator, folder.model)
-    *fitted, notes = shown
-    names: dict[str, Any] = {"source": request.table, "target": problem.target, "notes": notes}
+    shown |= {"source": request.table, "target": problem.target}
     with terminal.spinner("writing the report"):
-        content = gather(*fitted, heldout=problem.heldout, heldout_rows=problem.heldout_rows, **names)
+        content = gather(**shown, heldout=problem.heldout, heldout_rows=problem.heldout_rows)
         content = replace(content, subject=replace(content.subject, num_rows=problem.num_rows))
         reporting.write_report(content, folder)
     if not (interrupted := _is_interrupted(estimator)):

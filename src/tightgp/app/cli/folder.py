@@ -22,6 +22,7 @@ class FitFolder:
         content: what the report shows, as JSON.
         page: the report.
         checkpoint: the folder of the estimator's checkpoints.
+        files: all of these but the checkpoint.
     """
 
     path: Annotated[Path, option("Folder for model, report and checkpoint.", "--out", "-o")]
@@ -34,6 +35,7 @@ class FitFolder:
         self.content = self.path / "report.json"
         self.page = self.path / "report.html"
         self.checkpoint = self.path / "checkpoint"
+        self.files = (self.settings, self.model, self.content, self.page)
 
     @property
     def finished(self) -> bool:
@@ -46,16 +48,15 @@ class FitFolder:
             raise ValueError("--resume continues a fit and --overwrite starts again; give one of them")
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"--out {self.path} is a file; name a folder")
-        found = [path.name for path in (*self._files, self.checkpoint) if path.exists()]
+        found = [path.name for path in (*self.files, self.checkpoint) if path.exists()]
         before = self._read_settings()
         if found and not before:
             raise ValueError(f"--out {self.path} holds {', '.join(found)} but no fit of tightgp; name another folder")
         if self.resume and before:
-            changed = [
-                f"--{name.replace('_', '-')} was {before.get(name)!r} and is {value!r}"
-                for name, value in asdict(request).items()
-                if name != "table" and before.get(name) != value
-            ]
+            changed = []
+            for name, value in asdict(request).items():
+                if name != "table" and before.get(name) != value:
+                    changed.append(f"--{name.replace('_', '-')} was {before.get(name)!r} and is {value!r}")
             if changed:
                 raise ValueError(f"--resume continues the fit in {self.path}, but {'; '.join(changed)}")
         elif self.checkpoint.exists() and not self.overwrite:
@@ -74,7 +75,7 @@ class FitFolder:
 
     def finish(self) -> None:
         """Remove checkpoints, and temporary files of a killed process."""
-        temporary = [f".{path.name}.*" for path in self._files]
+        temporary = [f".{path.name}.*" for path in self.files]
         for pattern in ("checkpoint/fit-*.safetensors", "checkpoint/.fit-*", *temporary):
             for path in self.path.glob(pattern):
                 path.unlink(missing_ok=True)
@@ -90,10 +91,6 @@ class FitFolder:
             self.settings.unlink(missing_ok=True)
             with suppress(OSError):
                 self.path.rmdir()
-
-    @property
-    def _files(self) -> tuple[Path, ...]:
-        return self.settings, self.model, self.content, self.page
 
     def _read_settings(self) -> dict[str, Any]:
         """The request of the fit in the folder; empty if there is none."""

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 import tightgp
-from tightgp.app.cli.compilation import CompilationCache
+from tightgp.app.cli.compilation import find_folder
 from tightgp.app.cli.terminal import Terminal
 from tightgp.datasets.download import cache_folder
 
@@ -18,8 +18,8 @@ PACKAGES = ("jax", "equinox", "optax", "numpy", "scipy", "scikit-learn", "pandas
 
 def show_info(terminal: Terminal) -> None:
     """Show versions, devices, precision and folders."""
-    cache = CompilationCache.find()
-    sizes = cache.sizes()
+    folder, reason = find_folder()
+    sizes = [] if folder is None else [path.stat().st_size for path in folder.glob("*-cache")]
     facts: dict[str, Any] = {
         "tightgp": tightgp.__version__,
         "python": platform.python_version(),
@@ -31,16 +31,11 @@ def show_info(terminal: Terminal) -> None:
         "packages": {name: version(name) for name in PACKAGES},
         "TIGHTGP_DATA": os.environ.get("TIGHTGP_DATA", "not set"),
         "cache": str(cache_folder()),
-        "compiled": {
-            "on": not cache.reason,
-            "folder": None if cache.folder is None else str(cache.folder),
-            "entries": len(sizes),
-            "bytes": sum(sizes),
-            "reason": cache.reason,
-        },
     }
-    compiled = f"{len(sizes)} programs, {sum(sizes) / 1e6:.1f} MB, in {cache.folder}"
-    for name, value in {**facts, "compiled": f"no cache: {cache.reason}" if cache.reason else compiled}.items():
+    used = {"entries": len(sizes), "bytes": sum(sizes)}
+    facts["compiled"] = {"on": not reason, "folder": folder and str(folder), **used, "reason": reason}
+    compiled = f"{len(sizes)} programs, {sum(sizes) / 1e6:.1f} MB, in {folder}"
+    for name, value in {**facts, "compiled": f"no cache: {reason}" if reason else compiled}.items():
         if isinstance(value, dict):
             value = [f"{key} {one}" for key, one in value.items()]
         terminal.print(f"{name:<13} {', '.join(value) if isinstance(value, list) else value}")

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 
 from tightgp.app.cli.folder import check_new, model_file
-from tightgp.app.cli.likelihoods import ESTIMATORS
 from tightgp.app.cli.options import PredictRequest
-from tightgp.app.cli.problem import read
+from tightgp.app.cli.problem import ESTIMATORS, read
 from tightgp.app.cli.terminal import Terminal
 from tightgp.app.report.table import Table
 from tightgp.app.tables import check_writable, row_number, write_table
@@ -33,18 +32,22 @@ def predict(request: PredictRequest, terminal: Terminal) -> None:
         for start in range(0, len(frame), _BATCH_ROWS):
             batches.append(_predict_batch(estimator, inputs.iloc[start : start + _BATCH_ROWS], request.level))
             bar.update(min(start + _BATCH_ROWS, len(frame)))
-    columns = {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
-    predictions = _to_frame(frame, columns, request.keep)
-    write_table(predictions, request.out)
+    predictions = pd.concat(batches, ignore_index=True)
+    kept = frame.rename(columns=str) if request.keep else frame[[]]
+    if taken := [name for name in kept if name in ("row", *predictions)]:
+        raise ValueError(f"--keep: the table has columns called {', '.join(taken)} itself; rename them")
+    numbers = pd.Series(row_number(frame, np.arange(len(frame))), name="row")
+    written = pd.concat([numbers, kept, predictions], axis=1)
+    write_table(written, request.out)
     terminal.print(f"{len(frame):,} rows predicted: {request.out}")
-    terminal.result({"predictions": str(request.out), "rows": len(frame), "columns": list(predictions), "notes": notes})
+    terminal.result({"predictions": str(request.out), "rows": len(frame), "columns": list(written), "notes": notes})
 
 
 def _load(request: PredictRequest) -> Any:
     path = model_file(request.model)
     estimator: Any = modelfile.load(path)
     name = type(estimator).__name__
-    if not isinstance(estimator, ESTIMATORS):
+    if type(estimator) not in ESTIMATORS.values():
         raise ValueError(f"{path} holds a {name}, which `tightgp fit` does not write; load it in Python")
     if not hasattr(estimator, "posterior_"):
         raise ValueError(f"{path} holds an estimator that is not fitted; fit it first")
@@ -55,22 +58,11 @@ def _load(request: PredictRequest) -> Any:
     return estimator
 
 
-def _predict_batch(estimator, X, level: float) -> dict[str, np.ndarray]:
+def _predict_batch(estimator, X, level: float) -> pd.DataFrame:
     prediction = estimator.predict_distribution(X)
     if estimator.task == "classification":
         probabilities = {f"p({label})": prediction.probability[:, i] for i, label in enumerate(prediction.classes)}
-        return {"prediction": prediction.mode, **probabilities}
+        return pd.DataFrame({"prediction": prediction.mode, **probabilities})
     low, high = prediction.interval(level)
     percent = f"{100 * level:g}"
-    return {"mean": prediction.mean, "sd": prediction.sd, f"lower{percent}": low, f"upper{percent}": high}
-
-
-def _to_frame(frame, columns: dict[str, np.ndarray], keep: bool):
-    """Row numbers in the file and predictions, with the table's own columns between them if they are kept."""
-    predictions = pd.DataFrame({"row": row_number(frame, np.arange(len(frame))), **columns})
-    if not keep:
-        return predictions
-    taken = [str(name) for name in frame.columns if str(name) in predictions.columns]
-    if taken:
-        raise ValueError(f"--keep: the table has columns called {', '.join(taken)} itself; rename them")
-    return pd.concat([predictions[["row"]], frame.rename(columns=str), predictions.drop(columns="row")], axis=1)
+    return pd.DataFrame({"mean": prediction.mean, "sd": prediction.sd, f"lower{percent}": low, f"upper{percent}": high})

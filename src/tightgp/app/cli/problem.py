@@ -1,4 +1,4 @@
-"""From a table to what is fitted: the target, its likelihood, the inputs, and the held-out rows."""
+"""From a table to what is fitted: the target, its likelihood and estimator, the inputs, and the held-out rows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,12 +6,19 @@ from typing import Any
 import jax
 import numpy as np
 
-from tightgp.app.cli.likelihoods import LIKELIHOODS
 from tightgp.app.cli.options import PredictRequest, Request
 from tightgp.app.cli.processes import gather_frame, run_in_all
 from tightgp.app.cli.terminal import Terminal
 from tightgp.app.tables import TableError, check_target, find_column, read_table, row_number
+from tightgp.estimators import SparseGPClassifier, SparseGPCountRegressor, SparseGPRegressor
 
+#: The estimator of each likelihood.
+ESTIMATORS: dict[str, type[Any]] = {
+    "gaussian": SparseGPRegressor,
+    "poisson": SparseGPCountRegressor,
+    "negative_binomial": SparseGPCountRegressor,
+    "classes": SparseGPClassifier,
+}
 #: Whole numbers up to this are guessed to be counts; for larger ones Gaussian noise is as good.
 _LARGEST_COUNT = 100
 
@@ -43,8 +50,8 @@ def read(request: Request | PredictRequest, terminal: Terminal, share: tuple[int
 
 def read_problem(request: Request, terminal: Terminal) -> Problem:
     """Read the table, choose the likelihood and hold rows out, with a message about each choice."""
-    if request.likelihood not in ("auto", *LIKELIHOODS):
-        raise ValueError(f"--likelihood must be auto or one of {', '.join(LIKELIHOODS)}; got {request.likelihood!r}")
+    if request.likelihood not in ("auto", *ESTIMATORS):
+        raise ValueError(f"--likelihood must be auto or one of {', '.join(ESTIMATORS)}; got {request.likelihood!r}")
     if not 0 <= request.holdout < 1:
         raise ValueError(f"--holdout must be a share of the rows, from 0 to below 1; got {request.holdout}")
     frame = run_in_all(lambda: read(request, terminal, (jax.process_index(), jax.process_count())))
@@ -66,8 +73,8 @@ def read_problem(request: Request, terminal: Terminal) -> Problem:
     if reason:
         terminal.message(f"{reason} (override with --likelihood).")
         notes += [f"{reason}."] if likelihood != "gaussian" else []
-    classes = LIKELIHOODS[likelihood].estimator.task == "classification"
-    y = _as_classes(column) if classes else column.to_numpy(np.float64)
+    classes = ESTIMATORS[likelihood].task == "classification"
+    y = _as_labels(column) if classes else column.to_numpy(np.float64)
     fitted, heldout = _split(y, request.holdout, request.seed, classes)
     positions = targets.index.to_numpy()
     X, mine = _own_rows(inputs, positions[fitted])
@@ -84,6 +91,17 @@ def read_problem(request: Request, terminal: Terminal) -> Problem:
     )
 
 
+def make_estimator(name: str, request: Request, **parameters) -> Any:
+    """The unfitted estimator of a likelihood, with the options of a request and further parameters."""
+    estimator = ESTIMATORS[name]
+    accepted = estimator().get_params()
+    if "precision" not in accepted and getattr(request, "precision", "full") != "full":
+        raise ValueError(f"--precision mixed requires the gaussian likelihood, not {name}")
+    named = {"n_inducing": request.num_inducing, "random_state": request.seed, "likelihood": name}
+    options = vars(request) | named | parameters
+    return estimator(**{key: options[key] for key in options.keys() & accepted})
+
+
 def _own_rows(inputs, positions: np.ndarray) -> tuple[Any, np.ndarray]:
     """Those of the rows at some positions in the file that this process has, and which of the positions they are."""
     local = positions - inputs.attrs.get("first", 0)
@@ -94,7 +112,7 @@ def _own_rows(inputs, positions: np.ndarray) -> tuple[Any, np.ndarray]:
 def _choose_likelihood(request: Request, y, name: str) -> tuple[str, str]:
     """The requested likelihood, or a guess and the reason for it; refused if the targets do not fit it."""
     likelihood, reason = (request.likelihood, "") if request.likelihood != "auto" else _guess_likelihood(y, name)
-    task = LIKELIHOODS[likelihood].estimator.task
+    task = ESTIMATORS[likelihood].task
     if task == "classification" and y.dtype.kind in "mM":
         problem = "is a date or duration; give a number, or texts for classes"
     elif task != "classification" and y.dtype.kind not in "biuf":
@@ -121,7 +139,7 @@ def _are_counts(y) -> bool:
     return bool(np.all(values == np.floor(values)) and values.min() >= 0)
 
 
-def _as_classes(y) -> np.ndarray:
+def _as_labels(y) -> np.ndarray:
     """Labels as texts, or as numbers if they are all whole numbers."""
     return y.to_numpy() if y.dtype.kind in "biu" else np.asarray([str(value) for value in y.tolist()])
 
@@ -131,9 +149,8 @@ def _split(y: np.ndarray, share: float, seed: int, classes: bool) -> tuple[np.nd
     order = np.random.default_rng(seed).permutation(len(y))
     count = round(share * len(y))
     if share and not 1 <= count <= len(y) - 2:
-        raise ValueError(
-            f"--holdout {share} of {len(y)} rows leaves too few to fit or to hold out; use more rows or --holdout 0"
-        )
+        problem = f"--holdout {share} of {len(y)} rows leaves too few to fit or to hold out"
+        raise ValueError(f"{problem}; use more rows or --holdout 0")
     heldout, fitted = order[:count], order[count:]
     if classes:
         unseen = heldout[~np.isin(y[heldout], y[fitted])]

@@ -36,11 +36,8 @@ def path(steps: Sequence[PathStep]) -> Markup:
         frame.line(sizes, uppers, "line second")
     frame.line(sizes, bounds)
     frame.dots(sizes, bounds, 3)
-    first, last = steps[0], steps[-1]
-    return frame.draw(
-        f"Lower bound on the log evidence: {number(first.bound, 5)} with {first.num_inducing} inducing points, "
-        f"{number(last.bound, 5)} with {last.num_inducing}"
-    )
+    start, end = (f"{number(step.bound, 5)} with {step.num_inducing}" for step in (steps[0], steps[-1]))
+    return frame.draw(f"Lower bound on the log evidence: {start} inducing points, {end}")
 
 
 def shows_upper(steps: Sequence[PathStep]) -> bool:
@@ -154,8 +151,7 @@ def _main_range(values: Sequence[float]) -> tuple[float, float, bool]:
     """The range of all values but the first if these lie far off, and whether some were left out."""
     low, high = min(values), max(values)
     late = values[len(values) // 10 :]
-    late_low, late_high = min(late), max(late)
-    if not 0 < 4 * (late_high - late_low) < high - low:
+    late_range = max(late) - min(late)
+    if not 0 < 4 * late_range < high - low:
         return low, high, False
-    room = 0.5 * (late_high - late_low)
-    return max(low, late_low - room), min(high, late_high + room), True
+    return max(low, min(late) - 0.5 * late_range), min(high, max(late) + 0.5 * late_range), True

@@ -1,7 +1,7 @@
 """Everything that the report shows, as plain values that JSON can hold. Unknown values are None."""
 
 import json
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
 from tightgp.io import serialise
@@ -319,8 +319,7 @@ def _check(value: Any) -> None:
         for item in value:
             _check(item)
     elif is_dataclass(value) and not isinstance(value, type):
-        for field in fields(value):
-            _check(getattr(value, field.name))
+        _check(tuple(vars(value).values()))
         replace(value)
 
 

@@ -23,24 +23,26 @@ class Frame:
         self.left = max(30.0, 10.0 + _LETTER_WIDTH * max(map(len, y.labels), default=0))
         self.right, self.top, self.bottom = WIDTH - _RIGHT, _TOP, height - _BOTTOM
         self.at_x, self.at_y = x.scale(self.left, self.right), y.scale(self.bottom, self.top)
-        self._titles = (f"{x_title} {x.factor}".strip(), f"{y_title} {y.factor}".strip())
+        self._x_title, self._y_title = f"{x_title} {x.factor}".strip(), f"{y_title} {y.factor}".strip()
         self._clipped: list[Markup] = []
         self._above: list[Markup] = []
 
     def draw(self, description: str) -> Markup:
         """The chart as an image, with a description for readers who cannot see it."""
-        size = f"0 0 {WIDTH:g} {self.height:g}"
-        parts = (self._grid(), self._plot_area(), *self._above, self._texts())
-        return element("svg", *parts, viewBox=size, role="img", aria_label=description, class_="chart")
+        marks = element("g", *self._clipped, transform=f"translate({-self.left:.2f} {-self.top:.2f})")
+        size = {"width": self.right - self.left, "height": self.bottom - self.top}
+        plot_area = element("svg", marks, x=self.left, y=self.top, **size, overflow="hidden")
+        parts, box = (self._grid(), plot_area, *self._above, self._texts()), f"0 0 {WIDTH:g} {self.height:g}"
+        return element("svg", *parts, viewBox=box, role="img", aria_label=description, class_="chart")
 
     def line(self, xs: Sequence[float], ys: Sequence[float], style: str = "line") -> None:
         """A line through points."""
-        self._clipped.append(element("path", d=polyline(self._points(xs, ys)), class_=style))
+        self._clipped.append(element("path", d=self._path(xs, ys), class_=style))
 
     def band(self, xs: Sequence[float], low: Sequence[float], high: Sequence[float], style: str = "band") -> None:
         """The area between two lines."""
-        outline = self._points(xs, high) + self._points(xs, low)[::-1]
-        self._clipped.append(element("path", d=polyline(outline) + "Z", class_=style))
+        outline = self._path([*xs, *reversed(xs)], [*high, *reversed(low)])
+        self._clipped.append(element("path", d=f"{outline}Z", class_=style))
 
     def bar(self, low: float, high: float, value: float, tooltip: str) -> None:
         """A bar from zero to ``value`` between ``low`` and ``high``."""
@@ -67,14 +69,10 @@ class Frame:
         """A few words inside the plot area, at the bottom right."""
         self._above.append(text(self.right, self.bottom - 6, words, "end", class_="note"))
 
-    def _points(self, xs: Sequence[float], ys: Sequence[float]) -> list[tuple[float, float]]:
-        """Places in the drawing; browsers draw coordinates such as 1e12 wrongly, so those far outside are moved."""
-        return [(self.at_x(x), min(max(self.at_y(y), -1e4), 1e4)) for x, y in zip(xs, ys, strict=True)]
-
-    def _plot_area(self) -> Markup:
-        marks = element("g", *self._clipped, transform=f"translate({-self.left:.2f} {-self.top:.2f})")
-        width, height = self.right - self.left, self.bottom - self.top
-        return element("svg", marks, x=self.left, y=self.top, width=width, height=height, overflow="hidden")
+    def _path(self, xs: Sequence[float], ys: Sequence[float]) -> str:
+        """The ``d`` attribute of a path; browsers draw coordinates such as 1e12 wrongly, so those are moved."""
+        places = [(self.at_x(x), min(max(self.at_y(y), -1e4), 1e4)) for x, y in zip(xs, ys, strict=True)]
+        return "M" + "L".join(f"{_rounded(x)} {_rounded(y)}" for x, y in places)
 
     def _grid(self) -> Markup:
         rows = "".join(f"M{self.left:.2f} {self.at_y(t):.2f}H{self.right:g}" for t in self.y.ticks)
@@ -83,12 +81,9 @@ class Frame:
         return element("g", element("path", d=rows, class_="grid"), element("path", d=base + ticks, class_="axis"))
 
     def _texts(self) -> Markup:
-        x_title, y_title = self._titles
-        middle = (self.left + self.right) / 2
-        parts = [
-            text(middle, self.height - 4, shortened(x_title, 50), "middle", class_="title"),
-            text(0, 12, shortened(y_title, 52), class_="title"),
-        ]
+        middle, below = (self.left + self.right) / 2, self.height - 4
+        parts = [text(middle, below, shortened(self._x_title, 50), "middle", class_="title")]
+        parts.append(text(0, 12, shortened(self._y_title, 52), class_="title"))
         for tick, label in zip(self.y.ticks, self.y.labels, strict=True):
             parts.append(text(self.left - 6, self.at_y(tick) + 4, label, "end"))
         for tick, label in zip(self.x.ticks, self.x.labels, strict=True):
@@ -112,24 +107,14 @@ def element(name: str, *children: str, **attributes) -> Markup:
     >>> element("text", "a < b", x=1.234567, class_="title")
     Markup('<text x="1.23" class="title">a &lt; b</text>')
     """
-    names = (key.rstrip("_").replace("_", "-") for key in attributes)
-    values = map(_rounded, attributes.values())
-    written = "".join(f' {key}="{escape(value)}"' for key, value in zip(names, values, strict=True))
+    names = {key: key.rstrip("_").replace("_", "-") for key in attributes}
+    written = "".join(f' {names[key]}="{escape(_rounded(value))}"' for key, value in attributes.items())
     return Markup(f"<{name}{written}>") + Markup("").join(children) + Markup(f"</{name}>")
 
 
 def text(x: float, y: float, words: str, anchor: str = "start", **attributes) -> Markup:
     """Words at a place."""
     return element("text", words, x=x, y=y, text_anchor=anchor, **attributes)
-
-
-def polyline(points: Iterable[tuple[float, float]]) -> str:
-    """The ``d`` attribute of a path through points.
-
-    >>> polyline([(0, 1), (2.5, 3)])
-    'M0 1L2.5 3'
-    """
-    return "M" + "L".join(f"{_rounded(x)} {_rounded(y)}" for x, y in points)
 
 
 def _rounded(value) -> str:

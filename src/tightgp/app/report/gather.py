@@ -6,19 +6,16 @@ from datetime import datetime
 import numpy as np
 
 import tightgp
-from tightgp import checks
-from tightgp.app.report import classes, numeric
-from tightgp.app.report.content import Column, Content, Evidence, Heldout, PathStep, Scales, Subject, Trace, Training
+from tightgp.app.report.content import Column, Content, Evidence, PathStep, Scales, Subject, Trace, Training
+from tightgp.app.report.heldout import score
 from tightgp.app.report.numbers import shortened
-from tightgp.app.report.slices import by_relevance, vary_inputs
-from tightgp.app.report.table import HeldoutRows, Table
+from tightgp.app.report.slices import vary_inputs
+from tightgp.app.report.table import Table, read_targets
 from tightgp.app.report.words import sentence
 from tightgp.parameters import named_parameters
 from tightgp.training.result import StopReason
 
 _MOST_STEPS = 400
-#: Tables of rows show at most this many input columns.
-_MOST_COLUMNS = 12
 
 
 def gather(
@@ -51,13 +48,12 @@ def gather(
         raise ValueError(f"estimator must be fitted: call {type(estimator).__name__}.fit(X, y) before the report")
     notes = [str(note) for note in notes]
     table = Table.of("X", X, estimator.encoding_.columns)
-    targets, names = _targets("y", y, table, estimator)
+    targets, names = read_targets("y", y, table, estimator)
     names[0] = target or names[0]
-    shown = classes.shown_classes(targets, len(estimator.classes_)) if estimator.task == "classification" else []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        scores = None if heldout is None else _heldout(estimator, heldout, heldout_rows, targets, names, notes)
-        slices, fixed = vary_inputs(estimator, table, shown)
+        scores = None if heldout is None else score(estimator, heldout, heldout_rows, targets, names, notes)
+        slices, fixed = vary_inputs(estimator, table, targets)
     notes += [sentence(str(one.message)) for one in caught]
     if len(names) > 1:
         notes.append(f"There are {len(names)} outputs. Unless stated otherwise, the report shows {names[0]!r}.")
@@ -78,62 +74,18 @@ def gather(
     )
 
 
-def _targets(name: str, y, table: Table, estimator) -> tuple[np.ndarray, list[str]]:
-    """Targets as numbers (n,) or (n, P), or as positions of classes (n,), and the names of the outputs."""
-    targets = np.asarray(y)
-    if targets.ndim not in (1, 2) or len(targets) != len(table.frame) or not targets.size:
-        raise ValueError(f"{name} must have a target for each of {len(table.frame)} row(s), got shape {targets.shape}")
-    names = [str(column) for column in getattr(y, "columns", [getattr(y, "name", None) or "the target"])]
-    if estimator.task == "classification":
-        return classes.positions(estimator.classes_, targets.reshape(len(targets))), names[:1]
-    targets = np.asarray(checks.floats(name, y), float)
-    checks.finite(name, targets)
-    if targets.ndim == 2 and len(names) != targets.shape[1]:
-        names = [f"output {k + 1}" for k in range(targets.shape[1])]
-    return targets, names
-
-
-def _heldout(estimator, heldout, row_numbers, training, names: list[str], notes: list[str]) -> Heldout | None:
-    """Scores on the held-out rows; None if no row is left. ``notes`` collects what the reader should know."""
-    if not isinstance(heldout, tuple | list) or len(heldout) != 2:
-        raise ValueError(f"heldout must be None or a pair (X, y), got {type(heldout).__name__}")
-    X, y = heldout
-    table = Table.of("X of heldout", X, estimator.encoding_.columns)
-    targets, found = _targets("y of heldout", y, table, estimator)
-    if len(found) != len(names):
-        raise ValueError(f"y of heldout has {len(found)} column(s) where {len(names)} were fitted")
-    if row_numbers is not None:
-        row_numbers = np.asarray(row_numbers)
-        if row_numbers.shape != (len(targets),) or row_numbers.dtype.kind not in "iu":
-            raise ValueError(f"heldout_rows must be {len(targets)} whole numbers, one for each held-out row")
-    shown = list(range(len(table.columns)))
-    shown = shown if len(shown) <= _MOST_COLUMNS else by_relevance(estimator)[:_MOST_COLUMNS]
-    if estimator.task != "classification":
-        rows = HeldoutRows(table, targets, row_numbers, shown)
-        prediction = estimator.predict_distribution(table.as_inputs(table.frame))
-        return numeric.score(prediction, rows, training, names, estimator.task == "counts", notes)
-    known = targets >= 0
-    if not known.all():
-        labels = ", ".join(sorted({str(label) for label in np.asarray(y).ravel()[~known]})[:5])
-        notes.append(f"{np.sum(~known)} held-out row(s) of classes without training rows ({labels}) are left out.")
-    if not known.any():
-        return None
-    row_numbers = None if row_numbers is None else row_numbers[known]
-    rows = HeldoutRows(table.rows(known), targets[known], row_numbers, shown)
-    return classes.score(estimator.predict_distribution(table.as_inputs(rows.table.frame)), rows, training)
-
-
 def _subject(estimator, source: str, target: str, num_rows: int, num_heldout: int) -> Subject:
+    columns = []
+    for column in estimator.encoding_.columns:
+        num_levels = len(column.levels) if column.kind == "category" else None
+        columns.append(Column(column.name, column.cell_kind, num_levels))
     return Subject(
         estimator=type(estimator).__name__,
         source=str(source),
         target=target,
         num_rows=num_rows,
         num_heldout=num_heldout,
-        columns=tuple(
-            Column(column.name, column.cell_kind, len(column.levels) if column.kind == "category" else None)
-            for column in estimator.encoding_.columns
-        ),
+        columns=tuple(columns),
         encoding=tuple(estimator.encoding_.describe()),
         training=estimator.training_,
         num_inducing=int(estimator.n_inducing_),
@@ -143,7 +95,9 @@ def _subject(estimator, source: str, target: str, num_rows: int, num_heldout: in
 
 
 def _training(estimator) -> Training:
-    trace = _last_partition(estimator.trace_)
+    # Objectives of different partitions of the rows do not compare: show the training on the last one.
+    partition = np.asarray(estimator.trace_.get("partition", np.zeros(len(estimator.trace_["objective"]))))
+    trace = {name: np.asarray(values)[partition == partition[-1]] for name, values in estimator.trace_.items()}
     num_steps = int(estimator.n_iter_)
     first_step = max(0, num_steps + 1 - len(trace["objective"]))  # some methods record the start as well
     if "noise_variance" in trace:
@@ -168,12 +122,6 @@ def _training(estimator) -> Training:
     )
 
 
-def _last_partition(trace) -> dict[str, np.ndarray]:
-    """The trace of training on the last partition of the rows: objectives of different partitions do not compare."""
-    partition = np.asarray(trace.get("partition", np.zeros(len(trace["objective"]))))
-    return {name: np.asarray(values)[partition == partition[-1]] for name, values in trace.items()}
-
-
 def _trace(name: str, first_step: int, values: np.ndarray) -> Trace | None:
     """The finite values, thinned where there are many; None if there are fewer than two."""
     values = np.ravel(values).astype(float)
@@ -185,11 +133,8 @@ def _trace(name: str, first_step: int, values: np.ndarray) -> Trace | None:
 
 
 def _evidence(estimator, num_rows: int) -> Evidence:
-    path = tuple(
-        PathStep(step["n_inducing"], float(step["bound"]), _finite(step["upper"]), step["seconds"])
-        for step in estimator.inducing_path_
-        if np.isfinite(step["bound"])
-    )
+    finite = [step for step in estimator.inducing_path_ if np.isfinite(step["bound"])]
+    path = tuple(PathStep(s["n_inducing"], float(s["bound"]), _finite(s["upper"]), s["seconds"]) for s in finite)
     bracket = estimator.evidence_bracket_
     if bracket is None or not np.isfinite(bracket.gap):
         return Evidence(num_rows, None, None, path, estimator.inducing_message_)

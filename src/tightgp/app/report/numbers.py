@@ -59,8 +59,7 @@ def percent(share: float | None, decimals: int = 1) -> str:
     """
     if share is None:
         return "–"
-    text = f"{100 * share:.{decimals}f}"
-    step = 10.0**-decimals
+    text, step = f"{100 * share:.{decimals}f}", 10.0**-decimals
     if float(text) == 100 and share < 1:
         text = f">{100 - step:.{decimals}f}"
     elif float(text) == 0 and share > 0:

@@ -10,16 +10,16 @@ from tightgp.app.report.table import UNITS, Table, cell_text
 from tightgp.app.scores import midpoints
 
 LEVEL = 0.95
-_MOST_SLICES, _MOST_LEVELS = 6, 12
+_MOST_SLICES, _MOST_LEVELS, _MOST_CLASSES = 6, 12, 4
 #: A numeric column with no more distinct values than this is shown at each of them.
 _FEW_VALUES = 6
 _NUM_POINTS, _NUM_TIMES, _NUM_STROKES = 80, 240, 60
 
 
-def vary_inputs(estimator, table: Table, classes: list[int]) -> tuple[tuple[Slice, ...], tuple[tuple[str, str], ...]]:
+def vary_inputs(estimator, table: Table, targets: np.ndarray) -> tuple[tuple[Slice, ...], tuple[tuple[str, str], ...]]:
     """Slices through the most relevant columns, and the typical value of every column.
 
-    ``classes`` are the positions of the classes to show, empty unless the estimator is a classifier.
+    Of classes there is a curve for the second of two, or for each of those with the most ``targets``.
     """
     typical = [table.typical(i) for i in range(len(table.columns))]
     fixed = tuple((column.name, table.cell(typical[i], i)) for i, column in enumerate(table.columns))
@@ -33,14 +33,18 @@ def vary_inputs(estimator, table: Table, classes: list[int]) -> tuple[tuple[Slic
         frames.append(typical_row.iloc[np.zeros(len(column), int)].reset_index(drop=True))
         frames[-1].isetitem(i, column)
     prediction = estimator.predict_distribution(table.as_inputs(pd.concat(frames, ignore_index=True)))
-    if classes:
-        lines = [(cell_text(estimator.classes_[c]), [prediction.probability[:, c]]) for c in classes]
+    level = None if estimator.task == "classification" else LEVEL
+    if level is None:
+        frequent = np.argsort(-np.bincount(targets), kind="stable")[:_MOST_CLASSES]
+        shown = np.sort(frequent) if len(estimator.classes_) > 2 else [1]
+        lines = [(cell_text(estimator.classes_[c]), [prediction.probability[:, c]]) for c in shown]
     else:
         lines = [("", [first_output(values) for values in (prediction.mean, *prediction.interval(LEVEL))])]
-    ends, found = np.cumsum([len(frame) for frame in frames]), []
-    for (fields, column), end in zip(grids, ends, strict=True):
-        curves = tuple(Curve(label, *(_floats(v[end - len(column) : end]) for v in values)) for label, values in lines)
-        found.append(Slice(**fields, curves=curves, level=None if classes else LEVEL))
+    found, start = [], 0
+    for fields, column in grids:
+        part = slice(start, start := start + len(column))
+        curves = tuple(Curve(label, *(_floats(v[part]) for v in values)) for label, values in lines)
+        found.append(Slice(**fields, curves=curves, level=level))
     return tuple(found), fixed
 
 

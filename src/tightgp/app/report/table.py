@@ -1,6 +1,5 @@
 """Input tables as the report needs them: columns as numbers, cells as text, typical cells."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,12 +7,11 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool, is_float, is_integer
 
-from tightgp.app.report.content import Worst, WorstRow
+from tightgp import checks
 from tightgp.app.report.numbers import number, shortened, whole
 from tightgp.estimators import cells
 from tightgp.estimators.encoding import Column
 
-_MOST_WORST = 10
 #: Microseconds in the unit of a column's numbers.
 UNITS = {"time": 1_000_000, "duration": cells.DAY}
 
@@ -65,27 +63,22 @@ class Table:
         return cell_text(self.frame.iloc[row, i])
 
 
-@dataclass(frozen=True, eq=False)
-class HeldoutRows:
-    """Held-out inputs and targets (n,) or (n, P).
+def read_targets(name: str, y, table: Table, estimator) -> tuple[np.ndarray, list[str]]:
+    """Targets as numbers (n,) or (n, P), or as positions of classes (n,), and the names of the outputs.
 
-    ``numbers`` are the rows' numbers in the file if known, ``shown`` the input columns to show.
+    The position of a class that the estimator does not know is -1.
     """
-
-    table: Table
-    targets: np.ndarray
-    numbers: np.ndarray | None
-    shown: list[int]
-
-    def worst(self, density: np.ndarray, level: float | None, describe: Callable[[int], dict[str, Any]]) -> Worst:
-        """The rows of lowest ``density`` (n,), or log density; ``describe`` gives the other fields of a row."""
-        found = []
-        for row in np.argsort(density, kind="stable")[:_MOST_WORST].tolist():
-            number = row + 1 if self.numbers is None else int(self.numbers[row])
-            inputs = tuple(self.table.cell(row, i) for i in self.shown)
-            found.append(WorstRow(row=number, inputs=inputs, **describe(row)))
-        columns = tuple(self.table.columns[i].name for i in self.shown)
-        return Worst(level, self.numbers is not None, columns, tuple(found))
+    targets = np.asarray(y)
+    if targets.ndim not in (1, 2) or len(targets) != len(table.frame) or not targets.size:
+        raise ValueError(f"{name} must have a target for each of {len(table.frame)} row(s), got shape {targets.shape}")
+    names = [str(column) for column in getattr(y, "columns", [getattr(y, "name", None) or "the target"])]
+    if estimator.task == "classification":
+        return pd.Index(estimator.classes_).get_indexer(pd.Index(targets.reshape(len(targets)))), names[:1]
+    targets = np.asarray(checks.floats(name, y), float)
+    checks.finite(name, targets)
+    if targets.ndim == 2 and len(names) != targets.shape[1]:
+        names = [f"output {k + 1}" for k in range(targets.shape[1])]
+    return targets, names
 
 
 def cell_text(value: Any) -> str:

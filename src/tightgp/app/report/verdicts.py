@@ -43,12 +43,10 @@ def density(heldout: Heldout) -> str:
     if score is None or score.baseline is None:
         return ""
     gain = score.baseline - score.model
+    text = f"The predictive density is {number(abs(gain), 2)} nats per row"
     if gain > 0:
-        return f"The predictive density is {number(gain, 2)} nats per row better than the baseline's."
-    return (
-        f"The predictive density is {number(-gain, 2)} nats per row worse than the baseline's: some rows lie far "
-        "outside the range predicted for them."
-    )
+        return f"{text} better than the baseline's."
+    return f"{text} worse than the baseline's: some rows lie far outside the range predicted for them."
 
 
 def coverage(heldout: Heldout, task: str) -> str:
@@ -58,20 +56,16 @@ def coverage(heldout: Heldout, task: str) -> str:
     start += f"{percent(widest.level, 0)} interval"
     verdicts = [_width(heldout, one, task) for one in heldout.coverage]
     if "too narrow" in verdicts and "too wide" in verdicts:
-        return (
-            f"{start}. The {_levels(heldout, verdicts, 'too narrow')} intervals contain too few rows and the "
-            f"{_levels(heldout, verdicts, 'too wide')} intervals too many: the noise does not have the shape that the "
-            "model assumes."
-        )
+        narrow, wide = (_levels(heldout, verdicts, verdict) for verdict in ("too narrow", "too wide"))
+        start += f". The {narrow} intervals contain too few rows and the {wide} intervals too many"
+        return f"{start}: the noise does not have the shape that the model assumes."
     for verdict in ("too narrow", "too wide"):
         if verdict in verdicts:
             which = "All" if set(verdicts) == {verdict} else f"The {_levels(heldout, verdicts, verdict)}"
             return f"{start}. {which} intervals are {verdict}, by more than chance explains."
     if "rounded" in verdicts:
-        return (
-            f"{start}. Intervals of whole counts contain more rows than stated, short ones most; apart from that, all "
-            "intervals contain as many rows as stated, up to chance."
-        )
+        start += ". Intervals of whole counts contain more rows than stated, short ones most; apart from that,"
+        return f"{start} all intervals contain as many rows as stated, up to chance."
     if all(one.low <= one.observed <= one.high for one in heldout.coverage):
         return f"{start}. All intervals contain as many rows as stated, up to chance."
     return f"{start}. All intervals contain nearly as many rows as stated."
@@ -82,9 +76,7 @@ def coverage_label(heldout: Heldout, one: Coverage, task: str) -> str:
     verdict = _width(heldout, one, task)
     if verdict == "rounded":
         return "wide because counts are whole numbers"
-    if verdict:
-        return verdict
-    return "as stated" if one.low <= one.observed <= one.high else "nearly as stated"
+    return verdict or ("as stated" if one.low <= one.observed <= one.high else "nearly as stated")
 
 
 def confidence(one: Classes) -> str:

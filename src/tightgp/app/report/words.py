@@ -175,10 +175,8 @@ def worst(one: Worst, num_rows: int) -> str:
     if not errors or num_rows < 20:
         return text
     largest, usual = max(errors), norm.isf(0.5 / num_rows)
-    text += (
-        f" The largest error is {number(largest, 2)} predicted standard deviations; among {whole(num_rows)} rows it is "
-        f"usually about {number(usual, 2)}"
-    )
+    text += f" The largest error is {number(largest, 2)} predicted standard deviations;"
+    text += f" among {whole(num_rows)} rows it is usually about {number(usual, 2)}"
     chance = -math.expm1(num_rows * math.log1p(-min(2 * norm.sf(largest), 1 - 1e-16)))
     if chance < 0.01:
         return f"{text}. Look for mistakes in the data, or for noise with heavier tails than a Gaussian's."

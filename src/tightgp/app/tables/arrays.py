@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from tightgp.app.tables.errors import TableError, reason, refuse_broken
 from tightgp.app.tables.rows import share_of
@@ -13,7 +13,7 @@ from tightgp.app.tables.rows import share_of
 _SAVE = "write one with numpy.savez(path, X=X, y=y)"
 
 
-def read_npy(path: Path, share: tuple[int, int]) -> Any:
+def read_npy(path: Path, share: tuple[int, int]) -> pd.DataFrame:
     """The frame of one array of shape (rows, columns), or of a structured array whose fields are the columns.
 
     Of a share only its own rows are read.
@@ -31,7 +31,7 @@ def read_npy(path: Path, share: tuple[int, int]) -> Any:
     return frame
 
 
-def read_npz(path: Path, share: tuple[int, int]) -> Any:
+def read_npz(path: Path, share: tuple[int, int]) -> pd.DataFrame:
     """The frame of one array as in ``.npy``, or of ``X`` (rows, columns) and ``y`` (rows,).
 
     The archive is read completely, also for a share: its parts may be compressed.
@@ -47,7 +47,7 @@ def read_npz(path: Path, share: tuple[int, int]) -> Any:
         names = sorted(archive.files)
         if len(names) != 1 and names not in (["X", "y"], ["x", "y"], ["X", "Y"]):
             raise TableError(path, f"holds the arrays {names[:10]}; it needs one array, or X and y")
-        arrays: dict[str, Any] = {name: archive[name] for name in names}
+        arrays = {name: archive[name] for name in names}
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray):
             raise TableError(path, f"holds {name!r}, which is not an array; {_SAVE}")
@@ -76,15 +76,14 @@ def _loading(path: Path, kind: str) -> Iterator[None]:
         try:
             yield
         except ValueError as error:
-            if "allow_pickle" in str(error) or "objects in dtype" in str(error):
-                problem = "holds pickled objects, which could run code when loaded; save an array of numbers instead"
-                raise TableError(path, problem) from None
-            raise
+            if "allow_pickle" not in str(error) and "objects in dtype" not in str(error):
+                raise
+            problem = "holds pickled objects, which could run code when loaded; save an array of numbers instead"
+            raise TableError(path, problem) from None
 
 
-def _frame(path: Path, array: np.ndarray, called: str, letter: str) -> Any:
-    import pandas as pd
-
+def _frame(path: Path, array: np.ndarray, called: str, letter: str) -> pd.DataFrame:
+    """The frame of an array; columns without names are called by ``letter`` and their number."""
     fields = array.dtype.names if array.ndim == 1 else None
     if fields is not None:
         for name in fields:

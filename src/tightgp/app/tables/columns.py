@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tightgp.app.tables.errors import TableError, quoted
 
@@ -31,10 +33,8 @@ def check_names(path: Path, names: list[str]) -> None:
         seen.add(name)
 
 
-def to_pandas(table) -> Any:
+def to_pandas(table: pa.Table) -> pd.DataFrame:
     """An Arrow table as a pandas frame: dates as times, times of day as durations, decimals as floats."""
-    import pyarrow as pa
-
     for i, field in enumerate(table.schema):
         kind, casts = field.type, []
         if pa.types.is_decimal(kind):
@@ -48,14 +48,12 @@ def to_pandas(table) -> Any:
     return table.to_pandas(pa.system_memory_pool(), date_as_object=False, ignore_metadata=True)
 
 
-def parse_numbers(path: Path, table, delimiter: str, row_of: Callable[[int], int]) -> Any:
+def parse_numbers(path: Path, table: pa.Table, delimiter: str, row_of: Callable[[int], int]) -> pa.Table:
     """An Arrow table whose text columns are numbers where only "?" or decimal commas made them text.
 
     A column in which only a few cells are not numbers is refused: it would become categories silently. ``row_of`` gives
     the row of the file for a position in the table.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
     def matches(texts, pattern: str) -> np.ndarray:
         return pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False).astype(bool)
@@ -79,9 +77,9 @@ def parse_numbers(path: Path, table, delimiter: str, row_of: Callable[[int], int
         else:
             refused = ~numeric & ~missing
             problem = (
-                f"is not a number, but {num_numeric} of the column's {num_cells} cells are; write numbers as 1234.5, "
-                "leave the cell empty if it is missing, or drop the column if it is categories"
+                f"is not a number, but {num_numeric} of the column's {num_cells} cells are; write numbers as 1234.5"
             )
+            problem += ", leave the cell empty if it is missing, or drop the column if it is categories"
         if np.any(refused):
             strays = pc.is_in(column, texts.filter(pa.array(refused)))
             first = int(np.argmax(pc.fill_null(strays, False).to_numpy()))

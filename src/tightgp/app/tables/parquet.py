@@ -1,9 +1,10 @@
 """Parquet files as tables."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 
 from tightgp.app.tables.columns import check_names, to_pandas
 from tightgp.app.tables.errors import TableError, quoted, refuse_broken
@@ -12,12 +13,11 @@ from tightgp.app.tables.rows import share_of
 _BATCH_ROWS = 1 << 20
 
 
-def read_parquet(path: Path, share: tuple[int, int]) -> Any:
+def read_parquet(path: Path, share: tuple[int, int]) -> pd.DataFrame:
     """The frame of a Parquet file with one value a cell; an index that pandas wrote is a column.
 
     Of a share only the row groups that hold some of its rows are read.
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     source = pa.BufferReader(path.read_bytes()) if share == (0, 1) else pa.OSFile(str(path))
@@ -26,9 +26,8 @@ def read_parquet(path: Path, share: tuple[int, int]) -> Any:
         check_names(path, names)
         for name, field in zip(names, file.schema_arrow, strict=True):
             if pa.types.is_nested(field.type):
-                raise TableError(
-                    path, f"column {quoted(name)} holds lists or records; use one value a cell, or drop the column"
-                )
+                problem = "holds lists or records; use one value a cell, or drop the column"
+                raise TableError(path, f"column {quoted(name)} {problem}")
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
         ends = np.cumsum([0, *sizes])
         _check_count(int(ends[-1]), file.metadata.num_rows)

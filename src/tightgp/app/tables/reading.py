@@ -5,7 +5,9 @@ import gzip
 import lzma
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+
+import pandas as pd
+import pyarrow as pa
 
 from tightgp.app.tables.arrays import read_npy, read_npz
 from tightgp.app.tables.errors import NO_ROWS, TableError, TableFileError, reason, refuse_broken
@@ -13,21 +15,13 @@ from tightgp.app.tables.parquet import read_parquet
 from tightgp.app.tables.rows import share_of
 from tightgp.app.tables.text import read_text
 
-
-def _decompress_zstd(data: bytes) -> bytes:
-    import pyarrow as pa
-
-    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
-        return stream.read()
-
-
 TEXT = (".csv", ".tsv", ".txt")
 #: The standard library's decoders where there are any: Arrow's leak memory if the data are broken.
 DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.decompress,
     ".bz2": bz2.decompress,
     ".xz": lzma.decompress,
-    ".zst": _decompress_zstd,
+    ".zst": lambda data: pa.CompressedInputStream(pa.BufferReader(data), "zstd").read(),
 }
 READERS: dict[str, Callable] = {".parquet": read_parquet, ".npy": read_npy, ".npz": read_npz}
 
@@ -39,7 +33,7 @@ def read_table(
     encoding: str = "utf-8",
     progress: bool = True,
     share: tuple[int, int] = (0, 1),
-) -> Any:
+) -> pd.DataFrame:
     """The table in a file, as a pandas DataFrame whose column names are text.
 
     Args:
@@ -71,11 +65,9 @@ def read_table(
     if path.is_dir():
         raise TableError(path, "is a folder; name a file in it")
     if suffix not in (*TEXT, *READERS) or (compression and suffix not in TEXT):
-        raise TableError(
-            path,
-            f"cannot tell the format from the suffix {''.join(path.suffixes[-2:])!r}; use .csv, .tsv or .txt "
-            "(also with .gz, .bz2, .xz or .zst), .parquet, .npy or .npz",
-        )
+        problem = f"cannot tell the format from the suffix {''.join(path.suffixes[-2:])!r}"
+        known = ".csv, .tsv or .txt (also with .gz, .bz2, .xz or .zst), .parquet, .npy or .npz"
+        raise TableError(path, f"{problem}; use {known}")
     try:
         if suffix in TEXT:
             data = path.read_bytes()

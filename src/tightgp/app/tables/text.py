@@ -14,6 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import pyarrow as pa
+from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
+
 from tightgp.app.tables.columns import MISSING, check_names, parse_numbers, to_pandas
 from tightgp.app.tables.errors import NO_ROWS, TableError, quoted, reason
 from tightgp.app.tables.rows import file_row, share_of
@@ -33,7 +37,7 @@ csv.field_size_limit(2**31 - 1)
 
 def read_text(
     path: Path, data: bytes, delimiter: str | None, encoding: str, share: tuple[int, int], progress: bool
-) -> Any:
+) -> pd.DataFrame:
     """The rows of delimited text that belong to a share, with or without a header.
 
     All rows are parsed, also for a share: whether a column holds numbers or text depends on all of them.
@@ -86,11 +90,9 @@ def _as_utf8(path: Path, data: bytes, encoding: str) -> bytes:
         if b"\0" not in data[: 1 << 16]:
             row = sum(1 for _ in _records(data[: error.start + 1], _detect_delimiter(data, ",")))
             other = "latin-1" if name.startswith("utf-8") else "utf-8"
-            raise TableError(
-                path,
-                f"row {row}: byte 0x{data[error.start]:02x} is not text in {encoding}; pass --encoding {other}, "
-                "or save the file as UTF-8",
-            ) from None
+            problem = f"byte 0x{data[error.start]:02x} is not text in {encoding}"
+            advice = f"pass --encoding {other}, or save the file as UTF-8"
+            raise TableError(path, f"row {row}: {problem}; {advice}") from None
         raise TableError(path, _BINARY) from None
     except UnicodeError as error:
         raise TableError(path, f"is not text in {encoding}: {reason(error)}") from None
@@ -101,9 +103,6 @@ def _as_utf8(path: Path, data: bytes, encoding: str) -> bytes:
 
 def _parse(path: Path, text: bytes, body: slice, names: list[str], header: bool, delimiter: str, progress: bool):
     """The Arrow table of the records in ``text[body]``."""
-    import pyarrow as pa
-    from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
-
     size = body.stop - body.start
     show = progress and size > _LARGE_BYTES
     parsing = ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in text, ignore_empty_lines=len(names) > 1)
@@ -165,8 +164,7 @@ def _open_quote(text: bytes, delimiter: str) -> int | None:
         return None
     # Other characters; a quote inside an unquoted cell; a quoted cell; or nothing: before Python 3.11.5 a possessive
     # repetition did not go back to where its last, failed turn began.
-    closed: Any = re.compile(
-        rb'(?:[^"]++|(?<=[^' + re.escape(delimiter.encode()) + rb'\r\n])"|"[^"]*+(?:""[^"]*+)*+"|)*+'
-    )
+    inside = rb"(?<=[^" + re.escape(delimiter.encode()) + rb'\r\n])"'
+    closed: Any = re.compile(rb'(?:[^"]++|' + inside + rb'|"[^"]*+(?:""[^"]*+)*+"|)*+')
     end = closed.match(text).end()
     return None if end == len(text) else sum(1 for _ in _records(text[: end + 1], delimiter))

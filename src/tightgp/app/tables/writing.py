@@ -5,6 +5,11 @@ import lzma
 import re
 from pathlib import Path
 
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
 from tightgp.app.tables.errors import TableError, TableFileError, quoted, reason
 from tightgp.app.tables.reading import TEXT, format_of
 from tightgp.io.files import atomic_write
@@ -25,7 +30,7 @@ def check_writable(path) -> None:
         raise TableError(path, "cannot be written; use the suffix .csv, .tsv or .txt (also with .gz, ...), or .parquet")
 
 
-def write_table(frame, path) -> None:
+def write_table(frame: pd.DataFrame, path) -> None:
     """Write a pandas DataFrame, without its index, in the format of the suffix: CSV (.tsv and .txt with tabs), Parquet.
 
     Numbers are written so that they read back exactly. In text, durations are days, and texts that look like
@@ -51,9 +56,7 @@ def write_table(frame, path) -> None:
         raise TableError(path, f"cannot be written: {reason(error)}") from None
 
 
-def _to_arrow(frame, path: Path):
-    import pyarrow as pa
-
+def _to_arrow(frame: pd.DataFrame, path: Path) -> pa.Table:
     columns = {}
     for i, name in enumerate(map(str, frame.columns)):
         if name in columns:
@@ -69,32 +72,21 @@ def _to_arrow(frame, path: Path):
 
 def _open(temporary: Path, compression: str):
     """A stream to a temporary file, whose name has no suffix to tell the compression by."""
-    import pyarrow as pa
-
     if compression == ".xz":
         return lzma.open(temporary, "wb")
     return pa.output_stream(str(temporary), compression=_ARROW_COMPRESSION[compression])
 
 
 def _write_text(table, file, delimiter: str) -> None:
-    import pyarrow as pa
-    import pyarrow.csv as csv
-
-    names = [_quote(name) if _QUOTED_NAME.fullmatch(name) else name for name in table.column_names]
-    file.write((delimiter.join(names) + "\n").encode("utf-8"))
+    names = [name.replace('"', '""') for name in table.column_names]
+    names = [f'"{name}"' if _QUOTED_NAME.fullmatch(name) else name for name in names]
+    file.write(f"{delimiter.join(names)}\n".encode())
     table = pa.table([_as_text(column, table.num_columns) for column in table.columns], table.column_names)
     csv.write_csv(table, file, csv.WriteOptions(include_header=False, delimiter=delimiter))
 
 
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _as_text(column, num_columns: int):
     """A column as text can hold it: dates without needless fractions, durations in days, no blank lines."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
