@@ -74,7 +74,7 @@ def test_which_sizes_there_are(changes, distinct, sizes, message):
     assert why_last.startswith(message)
 
 
-def test_of_many_rows_some_are_looked_at():
+def test_candidates_are_a_sample_of_many_rows():
     X = np.arange(30_000.0)[:, None]
     chosen = growth.candidate_rows(X, 100, seed=0)
     assert len(chosen) == growth.MOST_CANDIDATES
