@@ -1,4 +1,4 @@
-"""What processes agree on, with a single process; `tests/test_distributed.py` runs several."""
+"""A single process has nothing to agree on; `tests/test_distributed.py` runs several."""
 
 import numpy as np
 import pandas as pd

@@ -106,7 +106,7 @@ class SparseGP(GPEstimator):
     #: What is predicted: "regression", "classification" or "counts".
     task: ClassVar[str]
     #: The possible values of ``method`` beside "auto".
-    _methods: ClassVar[tuple[str, ...]]
+    _methods: ClassVar[tuple[str, ...]] = ("full", "minibatch")
 
     n_inducing: int | str = 256
     _: KW_ONLY
