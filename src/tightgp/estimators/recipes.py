@@ -10,7 +10,7 @@ import numpy as np
 
 from tightgp import distributed
 from tightgp.bounds.evidence import EvidenceBracket
-from tightgp.bounds.structures import Rowwise, Structure
+from tightgp.bounds.structures import DIAGONAL, Rowwise, Structure
 from tightgp.data.dataset import Dataset
 from tightgp.estimators.plan import Plan
 from tightgp.estimators.settings import Settings
@@ -19,7 +19,7 @@ from tightgp.likelihoods import Likelihood
 from tightgp.means import Mean
 from tightgp.models import SGPR, SVGP
 from tightgp.models.construction import choose_bound
-from tightgp.parameters import Parameter, log_prior, named_parameters
+from tightgp.parameters import Parameter, assign, log_prior, named_parameters
 from tightgp.posterior.posterior import Posterior
 from tightgp.training import FitResult, fit
 
@@ -102,8 +102,8 @@ class Variational:
         new: Any = recipe.start(_with_points(model.Z, Z))
         m = len(model.q.mean)
         prior = new.q.root if model.v is None else new.q.root * jnp.sqrt(model.v)[:, None, None]
-        mean, root = new.q.mean.at[:m].set(model.q.mean), prior.at[:, :m, :m].set(model.q.root)
-        new = eqx.tree_at(lambda s: (s.q._mean.raw, s.q._root.raw), new, (mean, root))
+        values = {"q.mean": new.q.mean.at[:m].set(model.q.mean), "q.root": prior.at[:, :m, :m].set(model.q.root)}
+        new = assign(new, values)
         return new if model._v is None else eqx.tree_at(lambda s: s._v, new, model._v)
 
     def train(self, model: SVGP, data: Dataset, settings: Settings) -> FitResult:
@@ -190,10 +190,9 @@ def row_scales(posterior: Posterior, bound: Structure, data: Dataset) -> np.ndar
     if not bound.is_bound:
         return None
     left = np.asarray(posterior.residual_variance(data.X)) / np.asarray(posterior.noise_variance)
-    left = distributed.gather(left)
-    if not isinstance(bound, Rowwise):
-        return 1 / (1 + left)
-    return np.asarray(bound.scales(jnp.asarray(left), jnp.mean(left)))
+    left = jnp.asarray(distributed.gather(left))
+    by_row = bound if isinstance(bound, Rowwise) else DIAGONAL
+    return np.asarray(by_row.scales(left, jnp.mean(left)))
 
 
 def _with_points(old, new: np.ndarray):
