@@ -110,7 +110,7 @@ def page(store: Store, quick: bool, folder: Path) -> Page:
         "sets; Matérn-3/2 on the large ones, with one lengthscale as in the paper, and apart from it with one for each "
         f"input (ARD). L-BFGS on all rows at once takes at most {Effort.on('kin40k').steps} steps "
         f"({Effort.on('pol').steps} on the medium sets, {Effort.on('houseelectric').steps} on HouseElectric); blocks "
-        "are made anew half-way where lengthscales differ.",
+        "are recomputed half-way where lengthscales differ.",
         folder,
     )
 

@@ -36,7 +36,7 @@ def test_log_density_is_the_log_probability_of_the_label(classifier, table):
         classifier.log_density(table.new, table.labels)
 
 
-def test_what_is_remembered(classifier, table):
+def test_fitted_attributes(classifier, table):
     assert classifier.training_ == "Natural gradients and Adam, 50 steps on all rows: 40 rows are at most 4000."
     data = tgp.Dataset(classifier.encoding_.transform(table.X), (table.labels == "yes").astype(float))
     assert classifier.objective_ == pytest.approx(float(classifier.model_.elbo(data)), rel=1e-9)
@@ -45,7 +45,7 @@ def test_what_is_remembered(classifier, table):
     assert classifier.n_iter_ == 50
 
 
-def test_the_start_knows_how_often_each_class_comes():
+def test_the_mean_gives_the_classes_their_rates():
     for link, probability in (("probit", special.ndtr), ("logit", special.expit)):
         likelihood, mean = classification.likelihood_and_mean(np.array([0.9, 0.1]), link)
         assert likelihood.link == link
@@ -85,13 +85,13 @@ def test_probabilities_of_several_classes_are_the_integral(of_three, table):
     np.testing.assert_allclose(of_three.predict_proba(table.new), expected, atol=0.02)
 
 
-def test_a_row_is_judged_on_its_own(of_three, table):
+def test_probabilities_of_a_row_do_not_depend_on_other_rows(of_three, table):
     together = of_three.predict_proba(table.new)
     np.testing.assert_allclose(of_three.predict_proba(table.new[[4]]), together[[4]], rtol=1e-9)
     np.testing.assert_allclose(of_three.predict_proba(table.new[::-1]), together[::-1], rtol=1e-9)
 
 
-def test_one_class_is_none():
+def test_bad_labels():
     with pytest.raises(ValueError, match="number of classes has to be greater than one; got 1 class: a"):
         tgp.SparseGPClassifier().fit([[0.0], [1.0]], ["a", "a"])
     with pytest.raises(ValueError, match="Unknown label type"):

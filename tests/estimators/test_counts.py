@@ -60,13 +60,13 @@ def test_negative_binomial(table):
     assert np.all(high > model.predict(table.new))
 
 
-def test_nothing_ever_seen(table):
+def test_all_counts_zero(table):
     model = tgp.SparseGPCountRegressor(**SMALL).fit(table.X, np.zeros(40))
     assert np.all(model.predict(table.X) < 0.2)
     np.testing.assert_array_equal(model.predict_quantile(table.X, 0.5), 0)
 
 
-def test_what_is_no_count(counter, table):
+def test_bad_counts(counter, table):
     y = table.counts.astype(float)
     y[3] = 2.5
     with pytest.raises(ValueError, match=r"y must be counts \(whole numbers from 0 on\) for Poisson: row 3 is 2.5"):
@@ -80,7 +80,7 @@ def test_what_is_no_count(counter, table):
         counter.sample_y(table.new, -1)
 
 
-def test_what_is_remembered(counter):
+def test_fitted_attributes(counter):
     assert counter.training_.startswith("Natural gradients and Adam, 50 steps on all rows")
     assert counter.noise_variance_ is counter.target_mean_ is counter.evidence_bracket_ is None
     assert counter.scales_.shape == (1,)

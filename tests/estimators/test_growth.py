@@ -1,4 +1,4 @@
-"""How many inducing points, and what is made of them on the way."""
+"""The number of inducing points grows for as long as that helps."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def why(gain, tolerance=0.01, gap=None, reason=tgp.StopReason.TOLERANCE, rows=10
     return growth.reason_to_stop(result, path, bracket, settings(tolerance=tolerance), rows)
 
 
-def test_why_it_stops():
+def test_reasons_to_stop():
     assert why(gain=5.0, gap=900.0) == ""
     assert "evidence bracket is 0.005 nats a row wide, under tolerance=0.01" in why(gain=5.0, gap=5.0)
     assert "each of the last new points gained 0.09 nats, less than 0.1" in why(gain=0.09, gap=900.0)
@@ -66,7 +66,7 @@ def test_why_it_stops():
         ({"n_inducing": 48}, 7, [7], "n_inducing=48, but there are only 7 different rows"),
     ],
 )
-def test_which_sizes_there_are(changes, distinct, sizes, message):
+def test_numbers_of_inducing_points_to_try(changes, distinct, sizes, message):
     got, why_last = growth.sizes_to_try(
         Settings.of(tgp.SparseGPRegressor(**{"n_inducing": "auto", **changes}), ("collapsed",)), distinct
     )
@@ -74,7 +74,7 @@ def test_which_sizes_there_are(changes, distinct, sizes, message):
     assert why_last.startswith(message)
 
 
-def test_of_many_rows_some_are_looked_at():
+def test_candidates_are_a_sample_of_many_rows():
     X = np.arange(30_000.0)[:, None]
     chosen = growth.candidate_rows(X, 100, seed=0)
     assert len(chosen) == growth.MOST_CANDIDATES

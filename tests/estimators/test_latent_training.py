@@ -17,7 +17,7 @@ def test_method_chosen_by_size():
     assert plan(4_000, 50, 3).method == "full"
     largest = plan(40_000, 50, 3)
     assert (largest.method, largest.batches, largest.amount) == ("minibatch", 40, 75)
-    assert "1e+02 million is more than 10 million, and 3 cells are missing" in largest.reason
+    assert "with 50 inducing points is slow, and the collapsed bound needs every cell (3 missing)" in largest.reason
 
 
 @pytest.mark.parametrize(

@@ -241,7 +241,7 @@ def test_blocks_and_neighbours_are_the_default_and_help(local, wiggly):
     np.testing.assert_allclose(local.predict_cdf(new_X, mean), 0.5, atol=1e-9)
 
 
-def test_the_partition_is_made_anew_half_way(local, wiggly):
+def test_the_partition_is_recomputed_half_way(local, wiggly):
     partition = local.trace_["partition"]
     assert partition[0] == 0
     assert partition[-1] == 1

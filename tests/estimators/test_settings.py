@@ -1,4 +1,4 @@
-"""What cannot be set, and what is said about it."""
+"""Bad parameters are refused with a message; kernels and seeds to start from."""
 
 import numpy as np
 import pytest

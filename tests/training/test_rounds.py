@@ -1,4 +1,4 @@
-"""Partitions made anew by what was learnt: each is an objective of its own, and the last one's result counts."""
+"""Partitions recomputed from what was learnt: each is an objective of its own, and the last one's result counts."""
 
 import os
 import shutil
@@ -278,7 +278,7 @@ def test_killed_anywhere_it_resumes_to_the_same_bits(options, tmp_path, monkeypa
 @pytest.mark.parametrize(
     "changed", [{"steps": 100}, {"restarts": 1}, {"refresh": 2}], ids=["steps", "starts", "rounds"]
 )
-def test_a_resume_that_changes_what_a_round_begins_with_begins_it_anew(changed, tmp_path):
+def test_a_resume_that_changes_what_a_round_begins_with_starts_it_over(changed, tmp_path):
     """A longer first training, or another start that is better, leads to another partition and another point."""
     path, options = tmp_path / "run.safetensors", {**ADAM, "steps": 50, "refresh": 1}
     run(**options, checkpoint=path)

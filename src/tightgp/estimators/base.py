@@ -1,6 +1,7 @@
-"""What all sparse GP estimators share: parameters, checks of inputs, training and fitted attributes."""
+"""What the estimators share: parameters, checks of inputs, training and fitted attributes."""
 
 import abc
+import json
 import os
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
@@ -16,13 +17,53 @@ from tightgp.estimators import processes
 from tightgp.estimators.cells import columns_of, is_frame
 from tightgp.estimators.encoding import Encoding
 from tightgp.estimators.growth import grow
+from tightgp.estimators.plan import Plan
 from tightgp.estimators.recipes import Recipe, has_converged
 from tightgp.estimators.settings import Settings
 from tightgp.kernels import Kernel
+from tightgp.training import FitResult
 
 
 @dataclass(eq=False, repr=False)
-class SparseGP(BaseEstimator):
+class GPEstimator(BaseEstimator):
+    """Parameters and fitted attributes of all estimators. Cells of X may be missing."""
+
+    _: KW_ONLY
+    kernel: Kernel | str | None = None
+    method: str = "auto"
+    max_iter: int | None = None
+    batch_size: int = 1024
+    random_state: Any = 0
+    checkpoint: str | os.PathLike | None = None
+    resume: bool = False
+    verbose: int = 0
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _checked_rows(self, X, *, training: bool, as_frame: bool, least: int = 1) -> Any:
+        """Rows, checked as scikit-learn does, but a frame may have cells of any kind if it stays one."""
+        if not as_frame:
+            options: dict[str, Any] = {"ensure_all_finite": "allow-nan", "ensure_min_samples": least}
+            return validate_data(self, X, reset=training, dtype=np.float64, **options)
+        validate_data(self, X, reset=training, skip_check_array=True)
+        if len(X) < least or not X.shape[1]:
+            raise ValueError(f"X has shape {X.shape}; it needs at least {least} row(s) and one column")
+        return X
+
+    def _record_training(self, result: FitResult, plan: Plan, num_data: int, seconds: float) -> None:
+        """Set the attributes that say how training went."""
+        self.trace_ = result.trace
+        self.converged_ = has_converged(result, plan, num_data)
+        self.stop_reason_, self.message_ = result.reason.value, result.message
+        self.n_iter_, self.seconds_ = max(1, result.steps), seconds
+        self.training_ = plan.reason
+
+
+@dataclass(eq=False, repr=False)
+class SparseGP(GPEstimator):
     """Parameters and fitted attributes that all sparse GP estimators share.
 
     What ``fit`` leaves is plain: numbers, texts, arrays and tightgp's own parts, which `tightgp.save` writes.
@@ -66,27 +107,14 @@ class SparseGP(BaseEstimator):
     #: What is predicted: "regression", "classification" or "counts".
     task: ClassVar[str]
     #: The possible values of ``method`` beside "auto".
-    _methods: ClassVar[tuple[str, ...]]
+    _methods: ClassVar[tuple[str, ...]] = ("full", "minibatch")
 
     n_inducing: int | str = 256
     _: KW_ONLY
-    kernel: Kernel | str | None = None
     bound: Structure | str | None = None
-    method: str = "auto"
-    max_iter: int | None = None
-    batch_size: int = 1024
     learning_rate: float = 0.1
     max_inducing: int = 1024
     tolerance: float = 0.01
-    random_state: Any = 0
-    checkpoint: str | os.PathLike | None = None
-    resume: bool = False
-    verbose: int = 0
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
 
     def check_parameters(self) -> Settings:
         """Check the parameters as `fit` does, without data."""
@@ -96,40 +124,27 @@ class SparseGP(BaseEstimator):
 
     def _learn_inputs(self, X, y, **options) -> tuple[Encoding, np.ndarray, np.ndarray]:
         """The encoding of the inputs, features (n, D) and checked targets; ``options`` go to the check of targets."""
-        if not distributed.is_multiprocess():
-            X, y = self._checked(X, y, **options)
-            encoding, features = Encoding.fit_transform(X)
-            return encoding, features, y
         X, y = distributed.all_succeed(lambda: self._checked(X, y, **options))
+        if not distributed.is_multiprocess():
+            return *Encoding.fit_transform(X), y
         names = distributed.all_succeed(lambda: list(columns_of(X)))
-        processes.check_alike(names, len(X))
+        distributed.check_same("the columns of X", json.dumps(names).encode())
         encoding = Encoding.fit(X, processes.read_all)
         return encoding, encoding.transform(X), y
 
     def _checked(self, X, y, **options) -> tuple[Any, np.ndarray]:
         """Inputs, as an array or a frame, and targets, checked as scikit-learn does."""
-        if not is_frame(X):
-            return validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", **options)
-        validate_data(self, X, skip_check_array=True)
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        return X, check_X_y(np.zeros((len(X), 1)), y, **options)[1]
+        X = self._checked_rows(X, training=True, as_frame=is_frame(X))
+        return X, check_X_y(np.zeros((len(X), 1)), y, estimator=self, **options)[1]
 
     def _features(self, X) -> np.ndarray:
         """Features (n, D) of rows to predict."""
         check_is_fitted(self, "posterior_")
-        if is_frame(X) and self._knows_columns_of(X):
-            validate_data(self, X, skip_check_array=True, reset=False)
-            if not len(X):
-                raise ValueError("X has no rows; it needs at least one")
-        else:
-            X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
-        return self.encoding_.transform(X)
-
-    def _knows_columns_of(self, X) -> bool:
-        """Whether a frame has the columns of training by name; it has not if training was on an array."""
-        names = {column.name for column in self.encoding_.columns}
-        return hasattr(self, "feature_names_in_") or names <= set(map(str, X.columns))
+        as_frame = is_frame(X)
+        if as_frame and not hasattr(self, "feature_names_in_"):
+            # Training saw no names: a frame with other columns than those of the encoding is taken as an array.
+            as_frame = {column.name for column in self.encoding_.columns} <= set(map(str, X.columns))
+        return self.encoding_.transform(self._checked_rows(X, training=False, as_frame=as_frame))
 
     @abc.abstractmethod
     def predict_distribution(self, X) -> Any:
@@ -147,16 +162,11 @@ class SparseGP(BaseEstimator):
         """Train and set the fitted attributes."""
         grown = grow(recipe, data, settings)
         result = grown.result
+        self._record_training(result, recipe.plan, data.num_data, grown.seconds)
         self.encoding_ = encoding
         self.model_ = result.model
         self.posterior_, self.scales_ = recipe.posterior(result.model, data)
-        self.trace_ = result.trace
         self.objective_, self.evidence_bracket_ = grown.bound, grown.bracket
-        self.converged_ = has_converged(result, recipe.plan, data.num_data)
-        self.stop_reason_, self.message_ = result.reason.value, result.message
-        self.seconds_ = grown.seconds
-        self.n_iter_ = max(1, result.steps)
-        self.training_ = recipe.plan.reason
         self.n_inducing_ = len(result.model.Z)
         self.inducing_path_, self.inducing_message_ = grown.path, grown.message
         self.relevance_ = _relevance(result.model.kernel, encoding)

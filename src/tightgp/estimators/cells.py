@@ -9,14 +9,22 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
-#: Times are integer microseconds; so many make a day.
+#: A day in microseconds, the unit of times and durations.
 DAY = 86_400_000_000
 #: Larger numbers are refused, as infinite ones are: their squares must stay finite.
 LARGEST = 1e100
 _YEARS = np.array(["0001", "10000"], "M8[us]").astype(np.int64)
 #: The kinds of cells, and their names in messages.
 KIND_NAMES = {"category": "text", "number": "numbers", "time": "dates", "duration": "durations"}
+#: The types of the cells of each kind. The first kind that fits counts: NumPy's timedelta is one of its integers too.
+_TYPES: dict[str, tuple[type, ...]] = {
+    "category": (str,),
+    "time": (datetime.date, np.datetime64),
+    "duration": (datetime.timedelta, np.timedelta64),
+    "number": (int, float, decimal.Decimal, np.bool_, np.integer, np.floating),
+}
 
 
 class Cells(NamedTuple):
@@ -69,11 +77,8 @@ def read(name: str, column, kind: str | None = None) -> Cells:
         column: an array of numbers, or a pandas Series.
         kind: the kind that the training rows had; a column of another kind is refused. None takes any kind.
     """
-    if isinstance(column, np.ndarray):
-        found = "empty" if column.dtype.kind == "f" and bool(np.isnan(column).all()) else "number"
-    else:
-        column = _as_plain(column)
-        found = _kind_of(name, column)
+    column = _as_plain(pd.Series(column, copy=False))
+    found = _kind_of(name, column)
     kind = kind or found
     if found == "empty":
         filler = np.nan if kind in ("number", "empty") else -1
@@ -83,20 +88,17 @@ def read(name: str, column, kind: str | None = None) -> Cells:
     if kind == "category":
         return _read_categories(column)
     if kind == "number":
-        values = _read_numbers(name, column)
-        return Cells(kind, values, np.isnan(values))
+        return _read_numbers(name, column)
     return _read_times(name, column, kind)
 
 
 def _kind_of(name: str, column) -> str:
-    import pandas as pd
-
     if bool(column.isna().all()):
         return "empty"
     if isinstance(column.dtype, pd.CategoricalDtype) or pd.api.types.infer_dtype(column) == "string":
         return "category"
     types = set(map(type, column[column.notna()])) if column.dtype.kind == "O" else {column.dtype.type}
-    kinds = {t: _kind_of_type(t) for t in types}
+    kinds = {t: next((kind for kind in _TYPES if issubclass(t, _TYPES[kind])), "") for t in types}
     if unknown := sorted(t.__name__ for t, kind in kinds.items() if not kind):
         raise ValueError(f"column {name!r} holds {', '.join(unknown)}; use numbers, texts, dates or durations")
     found = set(kinds.values())
@@ -108,18 +110,6 @@ def _kind_of(name: str, column) -> str:
     return found.pop()
 
 
-def _kind_of_type(kind: type) -> str:
-    if issubclass(kind, str):
-        return "category"
-    if issubclass(kind, datetime.date | np.datetime64):
-        return "time"
-    # NumPy's timedelta is a subclass of its integers.
-    if issubclass(kind, datetime.timedelta | np.timedelta64):
-        return "duration"
-    real = issubclass(kind, int | float | decimal.Decimal | np.bool_ | np.number)
-    return "number" if real and not issubclass(kind, np.complexfloating) else ""
-
-
 def _changed_kind(name: str, column, kind: str, found: str) -> ValueError:
     is_text = column.map(lambda value: isinstance(value, str)) if found == "category" else column.notna()
     row = int(np.argmax(is_text.to_numpy(bool)))
@@ -129,26 +119,21 @@ def _changed_kind(name: str, column, kind: str, found: str) -> ValueError:
     )
 
 
-def _read_numbers(name: str, column) -> np.ndarray:
-    if isinstance(column, np.ndarray):
-        values = np.ascontiguousarray(column, np.float64)
-    else:
-        try:
-            values = np.ascontiguousarray(column.to_numpy(np.float64, na_value=np.nan))
-        except (OverflowError, TypeError, ValueError):
-            raise ValueError(f"column {name!r} holds numbers that do not fit a 64-bit float") from None
+def _read_numbers(name: str, column) -> Cells:
+    try:
+        values = np.ascontiguousarray(column.to_numpy(np.float64, na_value=np.nan))
+    except (OverflowError, TypeError, ValueError):
+        raise ValueError(f"column {name!r} holds numbers that do not fit a 64-bit float") from None
     if np.any(large := np.abs(values) > LARGEST):
         row = int(np.argmax(large))
         raise ValueError(
             f"column {name!r} has {values[row]:g} in row {row} (counted from 0); numbers must be finite and below "
             f"{LARGEST:g} in size: remove the row, or leave the cell empty if it is missing"
         )
-    return values
+    return Cells("number", values, np.isnan(values))
 
 
 def _read_times(name: str, column, kind: str) -> Cells:
-    import pandas as pd
-
     try:
         if kind == "duration":
             values = pd.to_timedelta(column).dt.as_unit("us").to_numpy("m8[us]")
@@ -166,8 +151,6 @@ def _read_times(name: str, column, kind: str) -> Cells:
 
 
 def _read_categories(column) -> Cells:
-    import pandas as pd
-
     if isinstance(column.dtype, pd.CategoricalDtype):
         codes, values = column.cat.codes.to_numpy().astype(np.intp), column.cat.categories
     else:
@@ -184,8 +167,6 @@ def _text(value: Any) -> str:
 
 def _as_plain(column):
     """Replace periods, sparse cells and Arrow's own types by what pandas otherwise has for them."""
-    import pandas as pd
-
     if isinstance(column.dtype, pd.PeriodDtype):
         return column.dt.to_timestamp()
     if isinstance(column.dtype, pd.SparseDtype):

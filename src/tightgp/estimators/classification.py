@@ -40,7 +40,6 @@ class SparseGPClassifier(ClassifierMixin, SparseGP):
     link: str = "probit"
 
     task = "classification"
-    _methods = ("full", "minibatch")
 
     def fit(self, X, y):
         """Train on rows ``X`` and labels ``y``."""

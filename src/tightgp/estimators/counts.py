@@ -41,7 +41,6 @@ class SparseGPCountRegressor(NumberPredictions, RegressorMixin, SparseGP):
     likelihood: str = "poisson"
 
     task = "counts"
-    _methods = ("full", "minibatch")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from tightgp import checks
 from tightgp.data.scaling import mean_and_scale
 from tightgp.estimators.cells import DAY, Cells, columns_of, first_few, read
 
-#: A category has at most so many levels: with more features the distances between rows would be all alike.
+#: Most levels of a category: with more features all rows would be about equally far apart.
 MOST_LEVELS = 50
-#: The level of a missing cell in a column of categories.
+#: The level of missing cells in a column of categories.
 MISSING = "missing"
 #: Periods of time, in microseconds; a year is the mean Gregorian one.
 PERIODS = {"time of day": DAY, "day of week": 7 * DAY, "time of year": 31_556_952_000_000}
@@ -77,10 +78,9 @@ class Column:
         """How it is encoded, in one sentence; None for numbers without a missing cell."""
         cells = f"{self.missing} missing cell" + ("s" if self.missing > 1 else "")
         if self.kind == "category":
-            shown = ", ".join(self.levels[:5]) + (", ..." if len(self.levels) > 5 else "")
             unit = "level" if len(self.levels) == 1 else "levels"
             missing = f"; {cells}: a level of their own" if self.missing else ""
-            return f"{self.name}: {len(self.levels)} {unit} ({shown}) as 0/1 features{missing}"
+            return f"{self.name}: {len(self.levels)} {unit} ({checks.listed(self.levels)}) as 0/1 features{missing}"
         parts = []
         if self.kind == "time":
             since = "" if self.origin is None else f" since {np.datetime64(self.origin, 'us').astype('M8[s]')}"

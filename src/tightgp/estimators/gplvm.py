@@ -1,14 +1,13 @@
 """The Bayesian GP-LVM as a scikit-learn transformer."""
 
-import os
 import time
 from dataclasses import KW_ONLY, dataclass
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+import pandas as pd
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from tightgp import checks, distributed
 from tightgp.bounds import structures
@@ -16,9 +15,10 @@ from tightgp.bounds.structures import Structure
 from tightgp.data import Dataset
 from tightgp.data.scaling import mean_and_scale
 from tightgp.estimators import latent_training
+from tightgp.estimators.base import GPEstimator
 from tightgp.estimators.cells import columns_of, is_frame, read
 from tightgp.estimators.distributions import on_padded_rows
-from tightgp.estimators.recipes import final_bound, has_converged
+from tightgp.estimators.recipes import final_bound
 from tightgp.estimators.row_lookup import find_rows, row_digests
 from tightgp.estimators.settings import Settings
 from tightgp.kernels import Kernel
@@ -28,7 +28,7 @@ from tightgp.placing import place, row_bounds
 
 
 @dataclass(eq=False, repr=False)
-class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GPEstimator):
     """A Bayesian Gaussian process latent variable model: rows as noisy smooth functions of a few latent inputs.
 
     Each row has a Gaussian over its latent inputs, under a standard normal prior, and every column of X is a function
@@ -87,23 +87,10 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     n_components: int = 2
     n_inducing: int = 50
     _: KW_ONLY
-    kernel: Kernel | str | None = None
     bound: Structure | str = "diagonal"
     standardise: bool = True
-    method: str = "auto"
-    max_iter: int | None = None
     n_init: int = 1
-    batch_size: int = 1024
     learning_rate: float | None = None
-    random_state: Any = 0
-    checkpoint: str | os.PathLike | None = None
-    resume: bool = False
-    verbose: int = 0
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
 
     @property
     def _n_features_out(self) -> int:
@@ -115,8 +102,7 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise ValueError("several processes fit SparseGPRegressor together, not BayesianGPLVM")
         for name in ("n_components", "n_inducing", "n_init"):
             checks.count(name, getattr(self, name))
-        if self.standardise not in (True, False):
-            raise ValueError(f"standardise must be True or False, got {self.standardise!r}")
+        checks.choice("standardise", self.standardise, (True, False))
         rate = 1.0 if self.learning_rate is None else self.learning_rate
         parameters = {**self.get_params(deep=False), "learning_rate": rate, "max_inducing": 1, "tolerance": 1.0}
         settings = Settings.of(SimpleNamespace(**parameters), latent_training.METHODS)
@@ -155,15 +141,11 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         model = result.model if isinstance(self.kernel, Kernel) else latent_training.order_by_relevance(result.model)
         posterior = model.posterior(data)
         self.model_, self.posterior_ = model, posterior.without_rows()
-        self.trace_ = result.trace
         # 1024 rows at a time, because averages over latent inputs need much memory.
         self.objective_ = final_bound(result, plan, len(table), lambda rows: result.model.elbo(data, rows=rows), 1024)
-        self.converged_ = has_converged(result, plan, len(table))
-        self.stop_reason_, self.message_ = result.reason.value, result.message
-        self.seconds_ = time.perf_counter() - start
-        self.n_iter_ = max(1, result.steps)
-        first = latent_training.num_first_rows(len(table), size, plan.method)
-        self.training_ = plan.reason + (f" It started from a model of {first} of the rows." if first else "")
+        self._record_training(result, plan, len(table), time.perf_counter() - start)
+        if first := latent_training.num_first_rows(len(table), size, plan.method):
+            self.training_ += f" It started from a model of {first} of the rows."
         self.n_inducing_ = len(model.model.Z)
         relevance = np.asarray(model.relevance)
         self.relevance_ = relevance if np.any(relevance) else None
@@ -203,8 +185,10 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         latent = self._latent_inputs(table)
         mean, sd = self._in_units(*on_padded_rows(lambda m, v: self.posterior_.predict_y(m, input_variance=v), *latent))
         missing = np.isnan(table)
-        filled, filled_sd = _like(X, np.where(missing, mean, table)), _like(X, np.where(missing, sd, 0.0))
-        return (filled, filled_sd) if return_std else filled
+        answers = [np.where(missing, mean, table), np.where(missing, sd, 0.0)]
+        if is_frame(X):
+            answers = [pd.DataFrame(values, index=X.index, columns=X.columns) for values in answers]
+        return tuple(answers) if return_std else answers[0]
 
     def score_samples(self, X):
         """A lower bound on the log density of each row (n,), in nats and the columns' own units (maths 7.8).
@@ -241,14 +225,7 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """The cells (n, P) of training rows or new ones, NaN where one is missing."""
         if not training:
             check_is_fitted(self, "posterior_")
-        least = 2 if training else 1
-        if is_frame(X):
-            validate_data(self, X, skip_check_array=True, reset=training)
-            if len(X) < least or not X.shape[1]:
-                raise ValueError(f"X has {len(X)} sample(s) of {X.shape[1]} column(s); it needs {least} of 1 or more")
-        else:
-            options: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
-            X = validate_data(self, X, reset=training, ensure_min_samples=least, **options)
+        X = self._checked_rows(X, training=training, as_frame=is_frame(X), least=2 if training else 1)
         columns = [_numbers(name, column, training) for name, column in columns_of(X).items()]
         table = np.stack(columns, axis=1)
         empty = np.all(np.isnan(table), axis=1)
@@ -278,12 +255,3 @@ def _numbers(name: str, column, training: bool) -> np.ndarray:
     if cells.kind not in ("number", "empty"):
         raise ValueError(f"column {name!r} does not hold numbers; BayesianGPLVM needs them: drop it or encode it")
     return cells.values
-
-
-def _like(X, values: np.ndarray):
-    """``values`` as a frame with the index and columns of ``X`` if that is a frame."""
-    if not is_frame(X):
-        return values
-    import pandas as pd
-
-    return pd.DataFrame(values, index=X.index, columns=X.columns)

@@ -54,13 +54,10 @@ def check_kernel(kernel: Kernel | str | None, n_components: int) -> None:
 
 def plan_training(settings: Settings, rows: int, size: int, missing: int) -> Plan:
     """The collapsed bound if it is affordable and no cell is missing, else natural gradients."""
-    work, most = rows * size**2, MOST_FULL_WORK if missing else MOST_WORK
-    small = work <= most
-    compared = f"{'at most' if small else 'more than'} {most / 1e6:g} million"
-    why = f"{rows} rows × {size}² inducing points = {work / 1e6:.2g} million is {compared}"
+    small = rows * size**2 <= (MOST_FULL_WORK if missing else MOST_WORK)
+    why = f"a pass over {rows} rows with {size} inducing points is {'quick' if small else 'slow'}"
     if missing:
-        cells = "cells are" if missing > 1 else "cell is"
-        why += f", and {missing} {cells} missing, which the collapsed bound does not allow"
+        why += f", and the collapsed bound needs every cell ({missing} missing)"
     best = "minibatch" if not small else "full" if missing else "collapsed"
     return plans.choose(settings, best, MOST_STEPS, rows, why)
 

@@ -20,25 +20,15 @@ def from_leader(array: np.ndarray) -> np.ndarray:
     return np.frombuffer(data).reshape(-1, *array.shape[1:]).astype(array.dtype)
 
 
-def check_alike(names: list[str], rows: int) -> None:
-    """Check that all processes have the same columns and at least one row."""
-    distributed.check_same("the columns of X", json.dumps(names).encode())
-    if 0 in (counts := distributed.row_counts(rows)):
-        raise ValueError(f"process {counts.index(0)} has no rows; every process needs at least one")
-
-
 def read_all(name: str, column) -> Cells:
     """The cells of a column in all processes; their kinds must agree."""
     own = distributed.all_succeed(lambda: read(name, column))
     kinds = [text.decode() for text in distributed.gather_bytes(own.kind.encode())]
-    known = [(process, kind) for process, kind in enumerate(kinds) if kind != "empty"]
-    process, kind = known[0] if known else (0, "empty")
-    for other, another in known:
-        if another != kind:
-            raise ValueError(
-                f"column {name!r} holds {KIND_NAMES[kind]} in process {process} and {KIND_NAMES[another]} in process "
-                f"{other}; make it one kind in all of them"
-            )
+    found = [kind for kind in dict.fromkeys(kinds) if kind != "empty"]
+    if len(found) > 1:
+        held = " and ".join(f"{KIND_NAMES[kind]} in process {kinds.index(kind)}" for kind in found)
+        raise ValueError(f"column {name!r} holds {held}; make it one kind in all of them")
+    kind = found[0] if found else "empty"
     if own.kind == "empty":
         own = read(name, column, kind)
     if kind == "category":

@@ -1,7 +1,7 @@
 """The two ways to train: the collapsed bound by L-BFGS, and an explicit q(u) by natural gradients."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -10,7 +10,7 @@ import numpy as np
 
 from tightgp import distributed
 from tightgp.bounds.evidence import EvidenceBracket
-from tightgp.bounds.structures import Rowwise, Structure
+from tightgp.bounds.structures import DIAGONAL, Rowwise, Structure
 from tightgp.data.dataset import Dataset
 from tightgp.estimators.plan import Plan
 from tightgp.estimators.settings import Settings
@@ -19,7 +19,7 @@ from tightgp.likelihoods import Likelihood
 from tightgp.means import Mean
 from tightgp.models import SGPR, SVGP
 from tightgp.models.construction import choose_bound
-from tightgp.parameters import log_prior, named_parameters
+from tightgp.parameters import Parameter, assign, log_prior, named_parameters
 from tightgp.posterior.posterior import Posterior
 from tightgp.training import FitResult, fit
 
@@ -38,7 +38,7 @@ class Collapsed:
     kernel: Kernel
     bound: str | Structure
     plan: Plan
-    noise: float = NOISE
+    noise: float | Parameter = NOISE
     keep_rows: bool = False
     precision: str = "full"
 
@@ -49,7 +49,7 @@ class Collapsed:
     def extended(self, model: SGPR, Z: np.ndarray) -> SGPR:
         """A trained model with more inducing inputs, to be trained further."""
         noise = named_parameters(model)["noise_variance"]
-        return SGPR(model.kernel, _with_points(model.Z, Z), noise, self.bound, precision=self.precision)
+        return replace(self, kernel=model.kernel, noise=noise).start(_with_points(model.Z, Z))
 
     def train(self, model: SGPR, data: Dataset, settings: Settings) -> FitResult:
         """Train by L-BFGS, in two rounds if the blocks of neighbours change with the lengthscales."""
@@ -94,16 +94,18 @@ class Variational:
 
     def start(self, Z: np.ndarray) -> SVGP:
         """A model to train, with these inducing inputs."""
-        return self._model(self.kernel, self.likelihood, self.mean, Z)
+        num_latents = self.num_outputs if self.likelihood.num_latents is None else None
+        return SVGP(self.kernel, self.likelihood, Z, self.bound, mean=self.mean, num_latents=num_latents)
 
     def extended(self, model: Any, Z: np.ndarray) -> SVGP:
         """A trained model with more inducing inputs, to be trained further. Its q(f) stays the same."""
         # Given the old points, whitened variables of the new ones are N(0, vI) under q.
-        new: Any = self._model(model.kernel, model.likelihood, model.mean, _with_points(model.Z, Z))
+        recipe = replace(self, kernel=model.kernel, likelihood=model.likelihood, mean=model.mean)
+        new: Any = recipe.start(_with_points(model.Z, Z))
         m = len(model.q.mean)
         prior = new.q.root if model.v is None else new.q.root * jnp.sqrt(model.v)[:, None, None]
-        mean, root = new.q.mean.at[:m].set(model.q.mean), prior.at[:, :m, :m].set(model.q.root)
-        new = eqx.tree_at(lambda s: (s.q._mean.raw, s.q._root.raw), new, (mean, root))
+        values = {"q.mean": new.q.mean.at[:m].set(model.q.mean), "q.root": prior.at[:, :m, :m].set(model.q.root)}
+        new = assign(new, values)
         return new if model._v is None else eqx.tree_at(lambda s: s._v, new, model._v)
 
     def train(self, model: SVGP, data: Dataset, settings: Settings) -> FitResult:
@@ -121,10 +123,6 @@ class Variational:
         posterior = model.posterior(data if self.keep_rows else None)
         scales = row_scales(posterior, model.bound, data) if model.v is None else np.asarray(model.v)
         return posterior, scales
-
-    def _model(self, kernel, likelihood, mean, Z) -> SVGP:
-        num_latents = self.num_outputs if likelihood.num_latents is None else None
-        return SVGP(kernel, likelihood, Z, self.bound, mean=mean, num_latents=num_latents)
 
 
 Recipe = Collapsed | Variational
@@ -194,10 +192,9 @@ def row_scales(posterior: Posterior, bound: Structure, data: Dataset) -> np.ndar
     if not bound.is_bound:
         return None
     left = np.asarray(posterior.residual_variance(data.X)) / np.asarray(posterior.noise_variance)
-    left = distributed.gather(left)
-    if not isinstance(bound, Rowwise):
-        return 1 / (1 + left)
-    return np.asarray(bound.scales(jnp.asarray(left), jnp.mean(left)))
+    left = jnp.asarray(distributed.gather(left))
+    by_row = bound if isinstance(bound, Rowwise) else DIAGONAL
+    return np.asarray(by_row.scales(left, jnp.mean(left)))
 
 
 def _with_points(old, new: np.ndarray):
