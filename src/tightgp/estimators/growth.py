@@ -68,7 +68,8 @@ def grow(recipe: Recipe, data: Dataset, settings: Settings) -> Grown:
         result = recipe.train(model, data, settings)
         model = result.model
         bound, bracket = recipe.evidence(result, data)
-        path.append(_entry(path, len(model.Z), bound, bracket, time.perf_counter() - start))
+        upper = bracket.upper if bracket is not None and model.bound.is_bound else None
+        path.append(_entry(path, len(model.Z), bound, upper, time.perf_counter() - start))
         if settings.verbose:
             print(_shown(path[-1]), file=sys.stderr, flush=True)
         message = reason_to_stop(result, path, bracket, settings, num_data)
@@ -100,16 +101,17 @@ def sizes_to_try(settings: Settings, distinct: int) -> tuple[list[int], str]:
     return [*sizes, most], f"stopped at max_inducing={most} while more would still help"
 
 
-def _entry(path, size: int, bound: float, bracket: EvidenceBracket | None, seconds: float) -> dict[str, Any]:
+def _entry(path, size: int, bound: float, upper: float | None, seconds: float) -> dict[str, Any]:
     gain = (bound - path[-1]["bound"]) / (size - path[-1]["n_inducing"]) if path else None
-    upper = None if bracket is None else bracket.upper
     return {"n_inducing": size, "bound": bound, "upper": upper, "gain_per_point": gain, "seconds": seconds}
 
 
 def _shown(entry: dict[str, Any]) -> str:
     upper = "" if entry["upper"] is None else f", upper bound {entry['upper']:.6g}"
     gain = "" if entry["gain_per_point"] is None else f", {entry['gain_per_point']:.3g} nats a new point"
-    return f"{entry['n_inducing']} inducing points: bound {entry['bound']:.6g}{upper}{gain}, {entry['seconds']:.1f} s"
+    return (
+        f"{entry['n_inducing']} inducing points: objective {entry['bound']:.6g}{upper}{gain}, {entry['seconds']:.1f} s"
+    )
 
 
 def reason_to_stop(result: FitResult, path, bracket: EvidenceBracket | None, settings: Settings, num_data: int) -> str:

@@ -13,7 +13,7 @@ from tightgp.app.cli.terminal import Terminal
 from tightgp.app.comparison import train
 from tightgp.app.printing import text_table
 from tightgp.app.scores import coverage
-from tightgp.bounds.structures import Block, PowerEP
+from tightgp.bounds.structures import Block, Neighbours, PowerEP, Vecchia
 from tightgp.data import Dataset
 from tightgp.estimators.distributions import GaussianPrediction
 from tightgp.estimators.plan import LBFGS_STEPS
@@ -23,15 +23,17 @@ from tightgp.estimators.start import begin
 from tightgp.models import ExactGP
 from tightgp.training.result import StopReason
 
-#: The bounds to compare if noise is Gaussian, by name; those of Power EP are no bounds.
+#: The bounds to compare if noise is Gaussian, by name; from Power EP on they are no bounds.
 _GAUSSIAN_BOUNDS: dict[str, Any] = {
     "standard": "standard",
     "spherical": "spherical",
     "diagonal": "diagonal",
     "block of 64": Block(64),
+    "neighbours": Neighbours(),
     "Power EP 0.5": PowerEP(0.5, block=64),
     "FITC": PowerEP(1.0),
     "PITC of 64": PowerEP(1.0, block=64),
+    "Vecchia": Vecchia(),
 }
 #: The bounds to compare for all other likelihoods.
 _OTHER_BOUNDS = {"standard": "standard", "spherical": "spherical"}
@@ -81,14 +83,13 @@ def compare(request: CompareRequest, terminal: Terminal) -> None:
 
 def _sparse_method(name: str, estimator, problem: Problem) -> Method:
     is_bound, noise = estimator.model_.bound.is_bound, estimator.noise_variance_
-    objective = estimator.objective_ if is_bound else float(estimator.trace_["objective"][-1])
     noise_sd = None if noise is None else float(np.sqrt(noise))
     neighbour_scores = {}
     if estimator.get_params().get("neighbours"):
         neighbour_scores = _scores(estimator.predict_distribution, problem)
         estimator.set_params(neighbours=0)
     scores = _scores(estimator.predict_distribution, problem)
-    return Method(name, objective, is_bound, noise_sd, estimator.seconds_, scores, neighbour_scores)
+    return Method(name, estimator.objective_, is_bound, noise_sd, estimator.seconds_, scores, neighbour_scores)
 
 
 def _exact_method(sparse, request: CompareRequest, problem: Problem, terminal: Terminal) -> Method:
@@ -134,7 +135,7 @@ def _show(methods: list[Method], request: CompareRequest, terminal: Terminal) ->
         terminal.print("*: not a bound; it may lie on either side of the log evidence.")
     rows = [{"method": one.method, **_cells(one.neighbour_scores)} for one in methods if one.neighbour_scores]
     if rows:
-        title = f"The same models, when predictions also use the {request.neighbours} nearest training rows"
+        title = "The same models, when predictions also use the nearest training rows"
         terminal.print(text_table(rows[0], (cells.values() for cells in rows), title))
 
 

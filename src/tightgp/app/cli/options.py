@@ -34,7 +34,9 @@ class Request:
     kernel: Annotated[str, option("matern12, matern32, matern52, squared_exponential or rational_quadratic.")] = (
         "matern32"
     )
-    neighbours: Annotated[int, option("Nearest training rows that each prediction also uses (gaussian).", min=0)] = 64
+    neighbours: Annotated[
+        str, option("Nearest training rows that each prediction also uses, or auto to choose (gaussian).")
+    ] = "auto"
     max_iter: Annotated[
         int | None, option("Most iterations (collapsed), steps (full) or epochs (minibatch).", min=1)
     ] = None
@@ -48,9 +50,20 @@ class Request:
     @property
     def num_inducing(self) -> int | str:
         """The number of inducing points, or "auto"."""
-        if self.inducing != "auto" and (not self.inducing.isdecimal() or int(self.inducing) < 1):
-            raise ValueError(f"--inducing must be a whole number of at least 1, or auto; got {self.inducing!r}")
-        return self.inducing if self.inducing == "auto" else int(self.inducing)
+        return _number_or_auto("--inducing", self.inducing, 1)
+
+    @property
+    def num_neighbours(self) -> int | str:
+        """The number of neighbours in predictions, or "auto"."""
+        return _number_or_auto("--neighbours", self.neighbours, 0)
+
+
+def _number_or_auto(name: str, value: str, least: int) -> int | str:
+    if value == "auto":
+        return value
+    if not value.isdecimal() or int(value) < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, or auto; got {value!r}")
+    return int(value)
 
 
 @dataclass(frozen=True)
@@ -58,7 +71,7 @@ class FitRequest(Request):
     """The request of ``fit``, as it is written to ``settings.json``."""
 
     bound: Annotated[
-        str | None, option("standard, spherical, diagonal, block or power_ep; chosen by the method by default.")
+        str | None, option("vecchia, neighbours, block, diagonal, spherical, standard or power_ep; chosen by default.")
     ] = None
     method: Annotated[str, option("auto, minibatch, collapsed (gaussian) or full (other likelihoods).")] = "auto"
     precision: Annotated[str, option("full, or mixed: float32 kernel values (gaussian, collapsed).")] = "full"

@@ -97,8 +97,8 @@ def make_estimator(name: str, request: Request, **parameters) -> Any:
     accepted = estimator().get_params()
     if "precision" not in accepted and getattr(request, "precision", "full") != "full":
         raise ValueError(f"--precision mixed requires the gaussian likelihood, not {name}")
-    named = {"n_inducing": request.num_inducing, "random_state": request.seed, "likelihood": name}
-    options = vars(request) | named | parameters
+    numbers = {"n_inducing": request.num_inducing, "neighbours": request.num_neighbours, "random_state": request.seed}
+    options = vars(request) | numbers | {"likelihood": name} | parameters
     return estimator(**{key: options[key] for key in options.keys() & accepted})
 
 

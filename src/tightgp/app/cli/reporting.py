@@ -55,6 +55,7 @@ def summary(content: Content, folder: FitFolder) -> dict[str, Any]:
         "num_inducing": content.subject.num_inducing,
         "training": content.subject.training,
         **{name: value for name, value in vars(content.training).items() if name != "traces"},
+        "is_bound": evidence.is_bound,
         "evidence_lower": evidence.lower,
         "evidence_upper": evidence.upper,
         "heldout_rows": 0 if heldout is None else heldout.num_rows,
@@ -68,7 +69,8 @@ def show(content: Content, folder: FitFolder, terminal: Terminal) -> None:
     training, evidence, heldout = content.training, content.evidence, content.heldout
     ending = "converged" if training.converged else training.message
     steps, points = counted(training.num_steps, training.step), counted(content.subject.num_inducing, "inducing point")
-    terminal.print(f"Bound: {training.objective:.6g} nats with {points} after {steps} ({ending}).")
+    what = "Bound" if evidence.is_bound else "Objective, which approximates the log evidence"
+    terminal.print(f"{what}: {training.objective:.6g} nats with {points} after {steps} ({ending}).")
     if evidence.lower is not None and evidence.upper is not None:
         gap = (evidence.upper - evidence.lower) / evidence.num_data
         terminal.print(f"Log evidence: {evidence.lower:.6g} to {evidence.upper:.6g} nats ({gap:.3g} nats a row apart).")

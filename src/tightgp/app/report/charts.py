@@ -37,7 +37,7 @@ def path(steps: Sequence[PathStep]) -> Markup:
     frame.line(sizes, bounds)
     frame.dots(sizes, bounds, 3)
     start, end = (f"{number(step.bound, 5)} with {step.num_inducing}" for step in (steps[0], steps[-1]))
-    return frame.draw(f"Lower bound on the log evidence: {start} inducing points, {end}")
+    return frame.draw(f"Log evidence by inducing points: {start} inducing points, {end}")
 
 
 def shows_upper(steps: Sequence[PathStep]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from tightgp.io import serialise
 
 #: Raised whenever a field is added, removed or changes its meaning.
-VERSION = 1
+VERSION = 2
 TASKS = ("regression", "classification", "counts")
 #: Larger numbers are read as infinite: their differences must stay finite.
 _LARGEST = 1e300
@@ -79,13 +79,17 @@ class PathStep:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The evidence bracket if there is one, the numbers of inducing points tried, and why the search stopped."""
+    """The evidence bracket if there is one, the numbers of inducing points tried, and why the search stopped.
+
+    ``is_bound`` says whether what was maximised is a lower bound on the log evidence.
+    """
 
     num_data: int
     lower: float | None
     upper: float | None
     path: tuple[PathStep, ...] = ()
     stopped: str = ""
+    is_bound: bool = True
 
     def __post_init__(self):
         _require(self.num_data >= 1, "num_data must be at least 1")

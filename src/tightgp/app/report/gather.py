@@ -135,10 +135,10 @@ def _trace(name: str, first_step: int, values: np.ndarray) -> Trace | None:
 def _evidence(estimator, num_rows: int) -> Evidence:
     finite = [step for step in estimator.inducing_path_ if np.isfinite(step["bound"])]
     path = tuple(PathStep(s["n_inducing"], float(s["bound"]), _finite(s["upper"]), s["seconds"]) for s in finite)
-    bracket = estimator.evidence_bracket_
+    bracket, more = estimator.evidence_bracket_, (path, estimator.inducing_message_, estimator.model_.bound.is_bound)
     if bracket is None or not np.isfinite(bracket.gap):
-        return Evidence(num_rows, None, None, path, estimator.inducing_message_)
-    return Evidence(bracket.num_data, float(bracket.lower), float(bracket.upper), path, estimator.inducing_message_)
+        return Evidence(num_rows, None, None, *more)
+    return Evidence(bracket.num_data, float(bracket.lower), float(bracket.upper), *more)
 
 
 def _scales(estimator, num_rows: int) -> Scales | None:

@@ -17,7 +17,7 @@ IRRELEVANT = 0.05
 #: The numbers recorded during training, with their units.
 TRACE_NAMES = {
     "objective": "objective, nats",
-    "energy": "Power EP objective (no bound), nats",
+    "energy": "objective (no bound), nats",
     "noise": "noise standard deviation",
     "v": "mean v of the latent functions",
     "validation": "mean log density of the validation rows, nats",
@@ -74,6 +74,10 @@ def evidence(one: Evidence, num_inducing: int, scales: Scales | None) -> tuple[s
     limit += f"{number(gap, 2)} nats per row"
     if gap <= ENOUGH:
         return "Enough", f"{limit}: {points} are enough."
+    if not one.is_bound:
+        why = f"Each row is also told apart by its neighbours, so {points} need not explain everything. "
+        why += "What was maximised approximates the log evidence of the exact Gaussian process, and is no bound."
+        return ("Helped by neighbours", f"{why} {grown}".strip())
     if gap <= NEARLY_ENOUGH:
         return "Nearly enough", f"{limit}: {points} are nearly enough, and more would change predictions little."
     reasons = [f"{limit}. This limit may be loose, so it does not show whether {points} are enough."]
