@@ -1,6 +1,7 @@
 """tightgp: sparse Gaussian processes with tight evidence bounds, on JAX."""
 
 import os as _os
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 import jax as _jax
 
@@ -11,7 +12,6 @@ from tightgp import datasets, distributed, inducing, kernels, likelihoods, means
 from tightgp.bounds.evidence import EvidenceBracket
 from tightgp.bounds.structures import Block, Neighbours, PowerEP, Structure, Vecchia
 from tightgp.data import Batches, Dataset
-from tightgp.estimators import BayesianGPLVM, SparseGPClassifier, SparseGPCountRegressor, SparseGPRegressor
 from tightgp.io.modelfile import load, save
 from tightgp.models import GPLVM, ODVGP, SGPR, SOLVEGP, SVGP, VGP, DeepGP, ExactGP, HiddenLayer
 from tightgp.numerics.linalg import NumericalError
@@ -19,6 +19,9 @@ from tightgp.parameters import assign, freeze, named_parameters, unfreeze, with_
 from tightgp.placing import place
 from tightgp.posterior import Posterior
 from tightgp.training import FitResult, StopReason, fit
+
+if _TYPE_CHECKING:
+    from tightgp.estimators import BayesianGPLVM, SparseGPClassifier, SparseGPCountRegressor, SparseGPRegressor
 
 __version__ = "0.1.0"
 
@@ -66,3 +69,12 @@ __all__ = [
     "unfreeze",
     "with_priors",
 ]
+
+
+def __getattr__(name: str):
+    """Import the estimators when one is first used: pandas and scikit-learn take a second to import."""
+    if name in ("BayesianGPLVM", "SparseGPClassifier", "SparseGPCountRegressor", "SparseGPRegressor"):
+        from tightgp import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

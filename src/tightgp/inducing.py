@@ -10,7 +10,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.cluster import KMeans
 
 from tightgp import checks, parameters
 from tightgp.kernels import Kernel
@@ -43,6 +42,8 @@ def kmeans(X, num_inducing: int, seed: int = 0, max_iter: int = 30) -> np.ndarra
     start = subset(X, num_inducing, seed)
     if len(start) < num_inducing:
         return start
+    from sklearn.cluster import KMeans  # its import takes most of a second
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the iteration limit is intended
         fitted = KMeans(len(start), init=start, n_init=1, max_iter=max_iter).fit(X)

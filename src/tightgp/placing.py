@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.neighbors import NearestNeighbors
 
 from tightgp import checks, parameters
 from tightgp.bounds.structures import DIAGONAL, STANDARD
@@ -113,5 +112,7 @@ def nearest(outputs: np.ndarray, Y: np.ndarray, count: int) -> np.ndarray:
     >>> nearest(np.array([[0.0, 9.0], [5.0, 1.0]]), np.array([[np.nan, 2.0]]), 1)
     array([[1]])
     """
+    from sklearn.neighbors import NearestNeighbors
+
     search = NearestNeighbors(n_neighbors=count, metric="nan_euclidean").fit(outputs)
     return search.kneighbors(Y, return_distance=False)

@@ -18,7 +18,7 @@ def wavy():
 
 @pytest.fixture(scope="module")
 def grown(wavy):
-    return tgp.SparseGPRegressor("auto", max_inducing=64, max_iter=60).fit(*wavy)
+    return tgp.SparseGPRegressor("auto", max_inducing=64, max_iter=60, bound="diagonal").fit(*wavy)
 
 
 def test_the_path_goes_up(grown):
@@ -40,8 +40,9 @@ def settings(**changes):
 
 
 def why(gain, tolerance=0.01, gap=None, reason=tgp.StopReason.TOLERANCE, rows=1000):
-    path = [{"n_inducing": 32, "bound": 0.0}, {"n_inducing": 64, "bound": 32 * gain, "gain_per_point": gain}]
     bracket = None if gap is None else tgp.EvidenceBracket(-gap, 0.0, rows)
+    last = {"n_inducing": 64, "bound": 32 * gain, "upper": None if gap is None else 0.0, "gain_per_point": gain}
+    path = [{"n_inducing": 32, "bound": 0.0}, last]
     result = tgp.FitResult(None, {}, reason, "", 0.0, 0.0, 0)
     return growth.reason_to_stop(result, path, bracket, settings(tolerance=tolerance), rows)
 

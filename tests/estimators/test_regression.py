@@ -27,7 +27,7 @@ def test_what_is_asked_for_is_what_comes(regressor, table):
     np.testing.assert_array_equal(both[0], mean)
     np.testing.assert_array_equal(both[1], with_sd[1])
     np.testing.assert_allclose(both[2], with_cov[1])
-    np.testing.assert_allclose(np.diag(both[2]), both[1] ** 2, rtol=1e-8)
+    np.testing.assert_allclose(np.diag(both[2]), both[1] ** 2, rtol=1e-5)  # given all 40 rows, and 39 of them
 
 
 def test_noise_is_in_it_unless_it_is_left_out(regressor, table):
@@ -97,15 +97,17 @@ def test_what_is_remembered(regressor, table):
     assert regressor.training_.startswith(
         "Collapsed bound by at most 50 iterations of L-BFGS: a pass over 40 rows with 8"
     )
-    assert regressor.objective_ == regressor.evidence_bracket_.lower <= regressor.evidence_bracket_.upper
+    assert not regressor.model_.bound.is_bound
+    assert regressor.evidence_bracket_.lower <= regressor.evidence_bracket_.upper
     data = tgp.Dataset(regressor.encoding_.transform(table.X), (table.y - table.y.mean()) / table.y.std())
     assert regressor.objective_ == pytest.approx(float(regressor.model_.elbo(data)), rel=1e-9)
     assert regressor.trace_["objective"][-1] == pytest.approx(regressor.objective_)
-    assert 1 <= regressor.n_iter_ == len(regressor.trace_["objective"]) - 1 <= 50
+    assert 1 <= regressor.n_iter_ == len(regressor.trace_["objective"]) - 2 <= 50  # each of two rounds has its start
     assert regressor.posterior_.training.rows.X.shape == data.X.shape
-    assert regressor.training_.endswith("Predictions also use the 40 nearest training rows.")
-    alone = tgp.SGPR(regressor.model_.kernel, regressor.model_.Z, float(regressor.model_.noise_variance))
-    np.testing.assert_allclose(regressor.scales_, np.asarray(alone.posterior(data).scales), rtol=1e-6)
+    used = regressor.posterior_.neighbours
+    assert used in (16, 39)  # of all others, where there are fewer than the numbers tried
+    assert regressor.training_.endswith(f"Predictions also use the {used} nearest training rows.")
+    assert regressor.scales_ is None
     assert [entry["n_inducing"] for entry in regressor.inducing_path_] == [8]
     assert regressor.inducing_path_[0]["bound"] == regressor.objective_
     assert regressor.inducing_message_ == "n_inducing=8 as asked for"
@@ -166,7 +168,8 @@ def test_what_is_no_bound(table):
     model = tgp.SparseGPRegressor(n_inducing=8, max_iter=5, bound=tgp.PowerEP(0.5)).fit(table.X, table.y)
     assert model.model_.bound.name == "PowerEP(0.5)"
     assert model.scales_ is None
-    assert model.objective_ == model.evidence_bracket_.lower < model.evidence_bracket_.upper
+    assert model.objective_ == pytest.approx(model.trace_["objective"][-1])
+    assert model.evidence_bracket_.lower < model.evidence_bracket_.upper
 
 
 def test_questions_that_make_no_sense(regressor, table):
@@ -227,10 +230,10 @@ def local(wiggly):
     return tgp.SparseGPRegressor(n_inducing=8, max_iter=20).fit(*wiggly[:2])
 
 
-def test_blocks_and_neighbours_are_the_default_and_help(local, wiggly):
+def test_neighbours_are_the_default_and_help(local, wiggly):
     X, y, new_X, new_y = wiggly
-    assert local.model_.bound.partition.size == 64
-    assert local.training_.endswith(" Predictions also use the 64 nearest training rows.")
+    assert local.model_.bound.name == "vecchia"
+    assert local.training_.endswith(f" Predictions also use the {local.posterior_.neighbours} nearest training rows.")
     near = local.log_density(new_X, new_y).mean()
     mean, sd = local.predict(new_X, return_std=True)
     everywhere = tgp.SparseGPRegressor(n_inducing=8, max_iter=20, neighbours=0).fit(X, y)
@@ -249,7 +252,7 @@ def test_the_partition_is_recomputed_half_way(local, wiggly):
     last = local.trace_["objective"][partition == 1].max()
     assert last - 1e-6 <= local.objective_ < last + 0.1 * abs(last)  # a line search may see better than it ends with
     shown = gather(local, *wiggly[:2], target="y").training.traces[0]
-    assert shown.name == "objective"
+    assert shown.name == "energy"  # no bound
     assert len(shown.values) == np.sum(partition == 1)
     assert shown.steps[-1] == local.n_iter_
 
@@ -284,27 +287,28 @@ def test_files_with_and_without_rows(local, wiggly, tmp_path):
     assert (tmp_path / "without").stat().st_size < (tmp_path / "with").stat().st_size - 200 * 3 * 8
     np.testing.assert_array_equal(tgp.load(tmp_path / "with").predict(new), local.predict(new))
     bare = tgp.load(tmp_path / "without")
-    with pytest.raises(ValueError, match=r"neighbours=64 needs the training rows.*set_params\(neighbours=0\)"):
+    with pytest.raises(ValueError, match=r"neighbours='auto' needs the training rows.*set_params\(neighbours=0\)"):
         bare.predict(new)
     globally = bare.set_params(neighbours=0).predict(new)
     np.testing.assert_array_equal(globally, local.set_params(neighbours=0).predict(new))
-    local.set_params(neighbours=64)
+    local.set_params(neighbours="auto")
 
 
 def test_power_ep_is_told_from_a_bound(wiggly):
     model = tgp.SparseGPRegressor(n_inducing=8, max_iter=6, bound="power_ep").fit(*wiggly[:2])
     assert not model.model_.bound.is_bound
     assert "PowerEP(0.5, block=64) (no bound)" in repr(model.model_)
-    assert model.objective_ == model.evidence_bracket_.lower
-    assert model.objective_ != pytest.approx(model.trace_["objective"][-1])
+    assert model.objective_ == pytest.approx(model.trace_["objective"][-1])
+    assert model.evidence_bracket_.lower < model.evidence_bracket_.upper
     assert gather(model, *wiggly[:2], target="y").training.traces[0].name == "energy"
     with pytest.raises(ValueError, match=r"no q\(f\|u\)"):
         tgp.SparseGPRegressor(n_inducing=8, bound="power_ep", method="minibatch").fit(*wiggly[:2])
 
 
-def test_scales_are_those_of_single_rows(local, wiggly):
-    left = np.asarray(local.posterior_.residual_variance(local.encoding_.transform(wiggly[0])))
-    np.testing.assert_allclose(local.scales_, 1 / (1 + left / float(local.posterior_.noise_variance)))
+def test_scales_are_those_of_single_rows(wiggly):
+    model = tgp.SparseGPRegressor(n_inducing=8, max_iter=3, bound="neighbours").fit(*wiggly[:2])
+    left = np.asarray(model.posterior_.residual_variance(model.encoding_.transform(wiggly[0])))
+    np.testing.assert_allclose(model.scales_, 1 / (1 + left / float(model.posterior_.noise_variance)))
 
 
 def test_frozen_lengthscales_need_no_second_partition(wiggly):
@@ -316,9 +320,10 @@ def test_frozen_lengthscales_need_no_second_partition(wiggly):
 
 def test_joint_answers_use_as_many_neighbours_as_are_feasible(local, wiggly, monkeypatch):
     features = local.encoding_.transform(wiggly[2])
-    assert local._neighbours_used(jointly=features) == 64
+    used = local.posterior_.neighbours
+    assert local._neighbours_used(jointly=features) == used
     monkeypatch.setattr("tightgp.posterior.local.MAX_JOINT", 50)
-    assert 0 < local._neighbours_used(jointly=features) < 64
+    assert 0 < local._neighbours_used(jointly=features) < used
     assert local.predict(wiggly[2], return_cov=True)[1].shape == (40, 40)
     monkeypatch.setattr("tightgp.posterior.local.MAX_JOINT", 0)
-    assert local._neighbours_used(jointly=features) is None
+    assert local._neighbours_used(jointly=features) == 0

@@ -16,7 +16,7 @@ import pytest
 import tightgp as tgp
 from tests.training.problems import svgp, train_on_batches
 from tightgp import likelihoods as lk
-from tightgp.data.placement import on_device
+from tightgp.data.placement import Draw, on_device
 from tightgp.training import minibatches
 
 
@@ -36,7 +36,7 @@ def test_an_epoch_against_steps_by_hand(waves):
     values = []
     for epoch in range(2):
         for index, weight in zip(*minibatches.plan(203, 5, (5, epoch)), strict=True):
-            batch = rows.take(index, jnp.asarray(weight))
+            batch = rows.take(Draw(index, jnp.asarray(weight)))
             value, gradient = jax.value_and_grad(loss)(params, batch)
             updates, state = optimiser.update(gradient, state)
             params = optax.apply_updates(params, updates)

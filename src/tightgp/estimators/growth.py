@@ -127,7 +127,7 @@ def reason_to_stop(result: FitResult, path, bracket: EvidenceBracket | None, set
     if gain is None:
         return ""
     gained = (path[-1]["bound"] - path[-2]["bound"]) / num_data
-    if (bracket is None or not result.model.bound.is_bound) and gained < settings.tolerance:
+    if path[-1]["upper"] is None and gained < settings.tolerance:
         return f"stopped at {size}: the last new points gained {gained:.2g} nats a row, {under}"
     if gain < LEAST_GAIN:
         return f"stopped at {size}: each of the last new points gained {gain:.2g} nats, less than {LEAST_GAIN:g}"

@@ -6,6 +6,7 @@ The key "$" of a JSON object says what it stands for. A class is named by its pa
 
 import dataclasses
 import functools
+import importlib
 import inspect
 import math
 import re
@@ -20,7 +21,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.base import BaseEstimator
 
 #: The packages of tightgp whose classes a file may contain.
 _PACKAGES = "kernels means priors parameters likelihoods numerics data bounds posterior models estimators"
@@ -36,7 +36,7 @@ class DecodeError(ValueError):
 
 def is_component(value) -> bool:
     """Whether ``value`` is a module or an estimator."""
-    return isinstance(value, eqx.Module | BaseEstimator)
+    return isinstance(value, eqx.Module) or _is_estimator(type(value))
 
 
 def encode(value, tensors: dict[str, np.ndarray], path: str = "value") -> Any:
@@ -64,7 +64,7 @@ def encode(value, tensors: dict[str, np.ndarray], path: str = "value") -> Any:
     if isinstance(value, list) or type(value) is tuple:
         items = [encode(v, tensors, f"{path}[{i}]") for i, v in enumerate(value)]
         return items if isinstance(value, list) else {"$": "tuple", "items": items}
-    names = sorted(vars(value)) if isinstance(value, BaseEstimator) else _fields(type(value))
+    names = sorted(vars(value)) if _is_estimator(type(value)) else _fields(type(value))
     if names is None:
         raise ValueError(
             f"{path} is a {type(value).__name__}, which a model file cannot hold; it holds numbers, strings, arrays "
@@ -107,6 +107,12 @@ def _encode_array(array, tensors: dict[str, np.ndarray], path: str):
     raise ValueError(f"{path} is an array of {host.dtype}, which a model file cannot hold; use numbers or strings")
 
 
+def _is_estimator(cls: type) -> bool:
+    """Whether this is a scikit-learn estimator. Without scikit-learn, whose import takes long, there is none yet."""
+    base = sys.modules.get("sklearn.base")
+    return base is not None and issubclass(cls, base.BaseEstimator)
+
+
 def _fields(cls: type) -> list[str] | None:
     """The names of the fields of a class whose instances can be stored; None for any other class."""
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
@@ -123,11 +129,13 @@ def _public_name(cls: type) -> str:
 def _storable_classes() -> dict[str, type]:
     """Every concrete class of tightgp that a file may contain, by its public name."""
     found: dict[str, type] = {}
+    for package in _PACKAGES.split():  # estimators are imported when they are first needed: here, at the latest
+        importlib.import_module(f"tightgp.{package}")
     for name, module in list(sys.modules.items()):
         if name.startswith("tightgp.") and name.split(".")[1] in _PACKAGES.split():
             for cls in vars(module).values():
                 own = isinstance(cls, type) and cls.__module__ == name and not inspect.isabstract(cls)
-                if own and (issubclass(cls, BaseEstimator) or _fields(cls) is not None):
+                if own and (_is_estimator(cls) or _fields(cls) is not None):
                     found[_public_name(cls)] = cls
     return found
 
@@ -173,7 +181,7 @@ class _Decoder:
             hint = "; pass classes=[...] with your own classes to load" if str(name).startswith("user.") else ""
             raise DecodeError(f"{path} is a {name}, which this tightgp does not know{hint}")
         cls: Any = self._classes[name]
-        if issubclass(cls, BaseEstimator):
+        if _is_estimator(cls):
             _check_attributes(cls, values, path)
         else:
             _check_fields(cls, name, values, path)

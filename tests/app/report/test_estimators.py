@@ -32,10 +32,10 @@ def test_regression():
     assert found.evidence.lower <= found.evidence.upper
     assert [step.num_inducing for step in found.evidence.path] == [32]
     assert found.evidence.stopped
-    assert sum(found.scales.histogram) == found.scales.count == N
+    assert found.scales is None  # Vecchia has no V
     noise = next(trace for trace in found.training.traces if trace.name == "noise")
     assert noise.values[-1] == pytest.approx(found.noise_sd, rel=0.2)
-    assert noise.steps[0] == 0
+    assert noise.steps[0] == 5  # half-way, where neighbours were searched again
     assert {column for column, _ in found.relevance} == set(X.columns)
     assert y.std() > found.noise_sd > 0
 
