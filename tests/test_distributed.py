@@ -39,7 +39,7 @@ def one_process():
 
 @pytest.fixture(scope="module")
 def two_processes(tmp_path_factory, cache):
-    completed, results = run_workers("compare+interrupt+refuse", 2, tmp_path_factory.mktemp("two"), **cache)
+    completed, results = run_workers("compare+neighbours+interrupt+refuse", 2, tmp_path_factory.mktemp("two"), **cache)
     assert [one.code for one in completed] == [0, 0], completed[0].err + completed[1].err
     return results
 
@@ -57,6 +57,20 @@ def test_two_processes_match_one(two_processes, one_process):
     assert two_processes[0]["compare"] == two_processes[1]["compare"]
     assert one_process["num_data"] == workers.NUM_ROWS
     assert one_process["steps"] < 60  # it converged
+
+
+def test_each_process_searches_neighbours_among_its_own_rows(two_processes):
+    """The penalty is a sum over blocks, so that of two processes is that of each by itself."""
+    rows = np.array_split(np.arange(workers.NUM_ROWS), 2)
+    parts = [workers.neighbours(slice(part[0], part[-1] + 1)) for part in rows]
+    whole = workers.neighbours(slice(None))
+    expected = whole["diagonal"] + sum(part["neighbours"] - part["diagonal"] for part in parts)
+    for result in two_processes:
+        found = result["neighbours"]
+        assert found["diagonal"] == pytest.approx(whole["diagonal"], rel=1e-10)
+        assert found["neighbours"] == pytest.approx(expected, rel=1e-9)
+        assert found["vecchia"] == pytest.approx(whole["vecchia"], abs=0.05 * workers.NUM_ROWS)
+    assert whole["diagonal"] < expected <= whole["neighbours"] + 0.05 * workers.NUM_ROWS
 
 
 def test_four_processes_match_one(tmp_path, one_process, cache):

@@ -93,6 +93,15 @@ def fit(part):
     }
 
 
+def neighbours(part):
+    """Objectives without and with neighbours, which each process searches among its own rows."""
+    X, y = make_rows()
+    data, Z = tgp.Dataset(X[part], y[part]), make_rows()[0][:10]
+    kernel = tgp.kernels.SquaredExponential(1.0, [1.0, 1.0])
+    bounds = {"diagonal": "diagonal", "neighbours": tgp.Neighbours(6, block=4), "vecchia": tgp.Vecchia(6, block=4)}
+    return {name: float(tgp.SGPR(kernel, Z, 0.2, bound=bound).elbo(data)) for name, bound in bounds.items()}
+
+
 def refuse(part):
     """The messages of errors that every process must raise, so that none waits for the others."""
     X, y = make_rows()
@@ -188,7 +197,7 @@ if __name__ == "__main__":
         signal_later(8, signal.SIGKILL)
     distributed.start(f"127.0.0.1:{port}", count, process)
     rows = np.array_split(np.arange(NUM_ROWS), count)[process]
-    tasks = {"compare": compare, "fit": fit, "refuse": refuse, "interrupt": interrupt}
+    tasks = {"compare": compare, "fit": fit, "neighbours": neighbours, "refuse": refuse, "interrupt": interrupt}
     tasks |= {"resume": checkpointed_fit, "die": checkpointed_fit}
     results = {name: tasks[name](slice(rows[0], rows[-1] + 1)) for name in task.split("+")}
     with open(f"{out}-{process}.json", "w") as file:
