@@ -67,6 +67,9 @@ def main() -> None:
     parser.add_argument("--exact-limit", type=int, default=15_000, help="most rows for the exact GP; 0 leaves it out")
     parser.add_argument("--lengthscales", choices=["ard", "one"], default="ard")
     parser.add_argument("--seconds", type=float, default=math.inf, help="start no training after this many seconds")
+    parser.add_argument(
+        "--no-warm-up", action="store_true", help="do not compile before training: a first training takes longer"
+    )
     parser.add_argument("--out", type=Path, default=Path("experiments/results/neighbours.jsonl"), help="JSON lines")
     parser.add_argument(
         "--report", nargs="+", type=Path, metavar="FILE", help="train nothing: show the results in these files"
@@ -173,7 +176,7 @@ def training(a: argparse.Namespace, bound: str, train, held_out, Z) -> dict[str,
     refresh = int(bound.partition("@")[2] or 0)
     how: dict[str, Any] = {"tolerance": a.tolerance, "refresh": refresh}
     first = None
-    if (compiled := (train.X.shape, bound)) not in _COMPILED:
+    if not a.no_warm_up and (compiled := (train.X.shape, bound)) not in _COMPILED:
         began = time.perf_counter()  # a few steps before training, so that compilation is timed apart
         tgp.fit(model, train.take(slice(None)), "lbfgs", steps=2, progress=False, **how)
         first = time.perf_counter() - began
@@ -200,6 +203,7 @@ def training(a: argparse.Namespace, bound: str, train, held_out, Z) -> dict[str,
         "rejected": result.rejected,
         "converged": result.converged,
         "message": result.message,
+        "peak_device_bytes": (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use"),
     } | {part: [prediction(post, rows, count) for count in ways] for part, rows in held_out.items()}
 
 

@@ -1,5 +1,7 @@
 """The nearest training rows are those that brute force finds, in the space that the kernel sees."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 import tightgp as tgp
 from tightgp import kernels
+from tightgp.data import neighbours
 from tightgp.data.neighbours import NeighbourSearch, conditioners
 from tightgp.data.partition import Partition
 
@@ -49,6 +52,16 @@ def test_nearest_rows_are_those_of_brute_force(seed, n, d, count, tied, dtype):
     rows, X = rows.astype(dtype), X.astype(dtype)
     scales = 10 ** rng.uniform(-2, 2, size=d)
     check(kernels.Matern32(1.0, scales), rows, X, count, scales)
+
+
+@pytest.mark.parametrize("cpu", [True, False])
+def test_many_inputs(rng, monkeypatch, cpu):
+    """From all distances, by scikit-learn or on an accelerator, for which this machine's device stands in."""
+    monkeypatch.setattr(neighbours, "on_cpu", lambda: cpu)
+    monkeypatch.setattr(neighbours, "_DISTANCES", 300)
+    rows, X = 1e4 + rng.normal(size=(70, 15)), 1e4 + rng.normal(size=(9, 15))
+    check(kernels.Matern32(1.0, np.full(15, 2.0)), rows, X, 20, np.full(15, 2.0))
+    check(kernels.Matern32(1.0, np.full(15, 2.0)), rows, X, 80, np.full(15, 2.0))
 
 
 def test_an_input_that_the_kernel_does_not_see_tells_no_rows_apart(rng):
@@ -105,11 +118,12 @@ def found(X, partition):
     return [set(block[block >= 0].tolist()) for block in blocks]
 
 
-@pytest.mark.parametrize("inputs", [2, 20])  # by a tree, and by distances
+@pytest.mark.parametrize(("inputs", "cpu"), [(2, True), (20, True), (20, False)])  # tree, distances, on a device
 @pytest.mark.parametrize(
     ("rows", "size", "count"), [(6000, 16, 32), (4000, 1, 5), (50, 16, 32), (5, 16, 4), (17, 4, 40)]
 )
-def test_blocks_are_given_the_nearest_earlier_rows(rng, inputs, rows, size, count):
+def test_blocks_are_given_the_nearest_earlier_rows(rng, monkeypatch, inputs, cpu, rows, size, count):
+    monkeypatch.setattr(neighbours, "on_cpu", lambda: cpu)
     X = rng.normal(size=(rows, inputs))
     partition = Partition(size, "locality", 0, count)
     assert found(X, partition) == given(X, partition)
@@ -138,3 +152,11 @@ def test_pieces_are_searched_by_themselves(rng, monkeypatch):
         np.testing.assert_array_equal(
             rows[start : start + pieces.size], conditioners(piece, np.ones(2), partition, len(piece))
         )
+
+
+@pytest.mark.parametrize("inputs", [2, 15])
+def test_a_search_survives_pickling(rng, inputs):
+    rows = rng.normal(size=(30, inputs))
+    made = NeighbourSearch.of(rows, np.ones(inputs))
+    copy = pickle.loads(pickle.dumps(made))
+    np.testing.assert_array_equal(copy.nearest(rows[:3], 5), made.nearest(rows[:3], 5))

@@ -1,18 +1,22 @@
 """Nearest rows: of new inputs among training rows, and of blocks of training rows among earlier blocks."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy.spatial import cKDTree
 
 from tightgp.data.partition import Partition, metric_of
+from tightgp.numerics.device import on_cpu
 
 #: With more inputs than this a tree looks at most rows anyway: distances to all rows are then computed outright.
 _TREE_INPUTS = 12
-#: Distances computed at a time.
-_DISTANCES = 1 << 24
-#: Blocks before this many rows have come are searched outright: a tree over so few rows does not pay.
+#: Distances that an accelerator computes at a time.
+_DISTANCES = 1 << 28
+#: Blocks before this many rows have come are searched in one go: their prefixes would be very small.
 _FIRST = 2048
 
 
@@ -30,27 +34,72 @@ class Reordered:
         return self.array[self.order[which]]
 
 
+class Finder(Protocol):
+    """Finds the nearest of some rows, exactly."""
+
+    def __call__(self, asked: np.ndarray, count: int) -> np.ndarray:
+        """Numbers (q, count) of the rows nearest to each of ``asked``, nearest first."""
+
+
+class _ByTree:
+    """A k-d tree."""
+
+    def __init__(self, X: np.ndarray):
+        self.tree = cKDTree(X)
+
+    def __call__(self, asked, count):
+        workers = -1 if len(asked) > 256 else 1  # for few rows, starting threads takes longer than the search
+        return self.tree.query(asked, np.arange(1, count + 1), workers=workers)[1]
+
+
+class _ByDistance:
+    """All distances, by scikit-learn."""
+
+    def __init__(self, X: np.ndarray):
+        from sklearn.neighbors import NearestNeighbors
+
+        self.middle = X.mean(axis=0)  # products of centred rows keep the digits of their distances
+        self.rows = NearestNeighbors(algorithm="brute").fit(X - self.middle)
+
+    def __call__(self, asked, count):
+        return self.rows.kneighbors(asked - self.middle, count, return_distance=False)
+
+
+class _ByDevice:
+    """All distances, on an accelerator."""
+
+    def __init__(self, X: np.ndarray):
+        self.X = X
+
+    def __call__(self, asked, count):
+        before = np.zeros(len(self.X), np.int32), np.ones(len(asked), np.int32)
+        return _earlier_on_device(self.X, before[0], asked, before[1], count)
+
+
+def finder(X: np.ndarray) -> Finder:
+    """The quickest search among rows ``X``: a tree where inputs are few, all distances where they are many."""
+    if X.shape[1] <= _TREE_INPUTS:
+        return _ByTree(X)
+    return _ByDistance(X) if on_cpu() else _ByDevice(X)
+
+
 class NeighbourSearch(NamedTuple):
-    """Rows whose inputs are divided by ``metric`` (d,), and a tree over them where inputs are few."""
+    """Rows whose inputs are divided by ``metric`` (d,), ready to be searched."""
 
     X: np.ndarray
     metric: np.ndarray
-    tree: cKDTree | None
+    find: Finder
 
     @classmethod
     def of(cls, X: np.ndarray, lengthscales) -> "NeighbourSearch":
         """Prepare the search among rows ``X`` (n, d), in units of the lengthscales (d,)."""
         metric = metric_of(X, [lengthscales])
         scaled = np.asarray(X, np.float64) / metric
-        return cls(scaled, metric, cKDTree(scaled) if scaled.shape[1] <= _TREE_INPUTS else None)
+        return cls(scaled, metric, finder(scaled))
 
     def nearest(self, X: np.ndarray, count: int) -> np.ndarray:
         """Numbers (n, count) of the rows nearest to each of ``X``, nearest first; all rows where there are fewer."""
-        count, asked = min(count, len(self.X)), np.asarray(X, np.float64) / self.metric
-        if self.tree is None:
-            return _by_distance(self.X, asked, count)
-        workers = -1 if len(X) > 256 else 1  # for few rows, starting threads takes longer than the search
-        return self.tree.query(asked, np.arange(1, count + 1), workers=workers)[1]
+        return self.find(np.asarray(X, np.float64) / self.metric, min(count, len(self.X)))
 
 
 def conditioners(X: "np.ndarray | Reordered", metric: np.ndarray, partition: Partition, count: int) -> np.ndarray:
@@ -97,59 +146,55 @@ def _earlier(X: np.ndarray, partition: Partition) -> np.ndarray:
     place = np.empty(len(starts), np.int64)
     place[come] = np.arange(len(starts))
     of_row = np.repeat(place, size)[:n]  # the place of each row's block in that order
-    rows = np.argsort(of_row, kind="stable")  # the rows in the order in which they come
     answer = np.full((len(starts), size * partition.given_per_row), -1, np.int32)
+    if X.shape[1] > _TREE_INPUTS and not on_cpu():
+        count = min(partition.neighbours, n)
+        answer[:, :count] = _earlier_on_device(X, of_row, means, place, count)
+        return answer.reshape(-1, partition.given_per_row)
+    rows = np.argsort(of_row, kind="stable")  # the rows in the order in which they come
     first = 1
-    while first < len(starts):
+    while first < len(starts):  # prefixes of that order, each half as long again as the one before
         last = min(len(starts), max(_FIRST // size, first + first // 2, first + 1))
         ready = rows[: np.searchsorted(of_row[rows], last)]  # all rows of blocks up to this stage's last
         asked, count = come[first:last], min(partition.neighbours, len(ready))
-        at = place[asked]
-        if X.shape[1] <= _TREE_INPUTS and first * size >= _FIRST:
-            near = _earlier_by_tree(X[ready], of_row[ready], means[asked], at, count)
-        else:
-            near = _by_distance(X[ready], means[asked], count, of_row[ready], at)
+        near = _earlier_of(finder(X[ready]), of_row[ready], means[asked], place[asked], count)
         answer[asked, :count] = np.where(near < 0, -1, ready[near])
         first = last
     return answer.reshape(-1, partition.given_per_row)
 
 
-def _earlier_by_tree(X: np.ndarray, place: np.ndarray, asked: np.ndarray, at: np.ndarray, count: int) -> np.ndarray:
-    """Numbers (q, count) of the rows of ``X`` nearest to each of ``asked`` with a lower place, -1 for none."""
-    tree = cKDTree(X)
+def _earlier_of(find: Finder, place: np.ndarray, asked: np.ndarray, at: np.ndarray, count: int) -> np.ndarray:
+    """Numbers (q, count) of the rows nearest to each of ``asked`` whose place is before ``at``, -1 for none."""
     answer = np.full((len(asked), count), -1, np.int64)
-    todo, wanted = np.arange(len(asked)), min(2 * count, len(X))
+    todo, wanted = np.arange(len(asked)), min(2 * count, len(place))
     while len(todo):
-        near = tree.query(asked[todo], np.arange(1, wanted + 1), workers=-1)[1]
+        near = find(asked[todo], wanted)
         earlier = place[near] < at[todo, None]
-        enough = (np.sum(earlier, axis=1) >= count) | (wanted == len(X))
+        enough = (np.sum(earlier, axis=1) >= count) | (wanted == len(place))
         first = np.argsort(~earlier[enough], axis=1, kind="stable")[:, :count]
         answer[todo[enough]] = np.where(
             np.take_along_axis(earlier[enough], first, axis=1), np.take_along_axis(near[enough], first, axis=1), -1
         )
-        todo, wanted = todo[~enough], min(2 * wanted, len(X))
+        todo, wanted = todo[~enough], min(2 * wanted, len(place))
     return answer
 
 
-def _by_distance(
-    X: np.ndarray, asked: np.ndarray, count: int, place: np.ndarray | None = None, at: np.ndarray | None = None
-) -> np.ndarray:
-    """Numbers (q, count) of the rows of ``X`` nearest to each of ``asked``, from all distances in single precision.
-
-    With ``place``, of rows with a lower place than ``at``; -1 stands where there are too few.
-    """
+def _earlier_on_device(X: np.ndarray, place, asked: np.ndarray, at, count: int) -> np.ndarray:
+    """The same from all distances, in single precision."""
     middle = X.mean(axis=0)
-    X, asked = (np.asarray(a - middle, np.float32) for a in (X, asked))
-    squares, answer = np.sum(X * X, axis=1), np.full((len(asked), count), -1, np.int64)
-    step = max(1, _DISTANCES // len(X))
-    for start in range(0, len(asked), step):
-        part = slice(start, start + step)
-        distance = squares - 2 * (asked[part] @ X.T)
-        if place is not None and at is not None:
-            distance[place >= at[part, None]] = np.inf
-        near = np.argpartition(distance, min(count, len(X) - 1), axis=1)[:, :count]
-        nearest = np.take_along_axis(distance, near, axis=1)
-        ranked = np.argsort(nearest, axis=1, kind="stable")
-        near, nearest = (np.take_along_axis(a, ranked, axis=1) for a in (near, nearest))
-        answer[part] = np.where(np.isinf(nearest), -1, near)
-    return answer
+    rows, asked = (np.asarray(a - middle, np.float32) for a in (X, asked))
+    step = min(len(asked), max(1, _DISTANCES // len(X)))
+    padded = np.pad(asked, ((0, -len(asked) % step), (0, 0)), mode="edge")
+    at = np.pad(np.asarray(at, np.int32), (0, len(padded) - len(asked)), mode="edge")
+    given = jnp.asarray(rows), jnp.asarray(place, jnp.int32)
+    parts = [_nearest_before(*given, padded[i : i + step], at[i : i + step], count) for i in range(0, len(asked), step)]
+    return np.concatenate([np.asarray(part) for part in parts])[: len(asked)]
+
+
+@partial(jax.jit, static_argnums=4)
+def _nearest_before(X, place, asked, at, count: int) -> Any:
+    products = jnp.matmul(asked, X.T, precision="highest")
+    distance = jnp.sum(X * X, axis=1) - 2 * products
+    distance = jnp.where(place < at[:, None], distance, jnp.inf)
+    near, index = jax.lax.top_k(-distance, count)
+    return jnp.where(jnp.isinf(near), -1, index)
