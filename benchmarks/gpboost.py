@@ -1,4 +1,4 @@
-"""Compare GPBoost's Vecchia approximations with tightgp's blocks and neighbours: time, and quality of predictions.
+"""Compare GPBoost's Vecchia approximations with tightgp's Vecchia, blocks and neighbours: time, and quality of predictions.
 
 Both get the same rows and splits, Matérn-3/2 with one lengthscale, Gaussian noise, no mean, float64, the same stopping
 rule (relative gain of the objective) and the same number of cores. Each run is a process of its own. Seconds are wall
@@ -32,6 +32,7 @@ from tightgp.io.files import atomic_write
 SETS = ["kin40k", "protein", "elevators"]
 #: The times of the others are divided by that of the first one that was run.
 METHODS = {
+    "tight": "tightgp, Vecchia (no bound)",
     "pep": "tightgp, PITC 64 (no bound)",
     "half": "tightgp, Power EP ½ 64 (no bound)",
     "block": "tightgp, block 64",

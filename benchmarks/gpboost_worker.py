@@ -55,15 +55,21 @@ def tightgp(X, y, X_test, s, bound):
     def fit():
         kernel = tgp.kernels.Matern32(1.0, max(1.0, 0.5 * math.sqrt(X.shape[1])))
         Z = tgp.inducing.kmeans(X, s["inducing"], seed=s["seed"])
-        structure = {"pep": tgp.PowerEP(1.0, block=64), "half": tgp.PowerEP(0.5, block=64), "block": tgp.Block(64)}[
-            bound
-        ]
+        structure = {
+            "tight": tgp.Vecchia(32),
+            "pep": tgp.PowerEP(1.0, block=64),
+            "half": tgp.PowerEP(0.5, block=64),
+            "block": tgp.Block(64),
+        }[bound]
         model = tgp.SGPR(kernel, Z, 0.1, bound=structure)
         result = tgp.fit(model, train, "lbfgs", steps=s["steps"], tolerance=s["tolerance"], progress=False)
-        return result, result.model.posterior(train)
+        posterior = result.model.posterior(train)
+        if bound == "tight":  # as many neighbours as predict training rows best, and no look at test rows
+            posterior = posterior.with_best_neighbours((16, 64, 128), seed=s["seed"])
+        return result, posterior
 
     def predict(fitted):
-        return fitted[1].predict_y(X_test, neighbours=s["neighbours"] or None)
+        return fitted[1].predict_y(X_test, neighbours=None if bound == "tight" else s["neighbours"] or None)
 
     def describe(fitted):
         result, kernel = fitted[0], fitted[0].model.kernel
@@ -75,6 +81,7 @@ def tightgp(X, y, X_test, s, bound):
 
 
 METHODS: dict[str, tuple[Callable, str]] = {
+    "tight": (tightgp, "tight"),
     "pep": (tightgp, "pep"),
     "half": (tightgp, "half"),
     "block": (tightgp, "block"),

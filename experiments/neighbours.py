@@ -62,6 +62,9 @@ def main() -> None:
         default=[16, 64, 128],
         help="numbers of neighbours to predict from, besides none",
     )
+    parser.add_argument(
+        "--only-chosen", action="store_true", help="predict only from as many neighbours as training rows choose"
+    )
     parser.add_argument("--steps", type=int, default=200, help="most steps of L-BFGS")
     parser.add_argument("--tolerance", type=float, default=1e-7, help="relative gain under which training ends")
     parser.add_argument("--exact-limit", type=int, default=15_000, help="most rows for the exact GP; 0 leaves it out")
@@ -72,8 +75,9 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, default=Path("experiments/results/neighbours.jsonl"), help="JSON lines")
     parser.add_argument(
-        "--report", nargs="+", type=Path, metavar="FILE", help="train nothing: show the results in these files"
+        "--report", nargs="+", type=Path, metavar="FILE", help="train nothing: write the results in these files"
     )
+    parser.add_argument("--page", type=Path, default=Path("docs/neighbours.md"), help="where the report's tables go")
     parser.add_argument("--figure", type=Path, default=Path("docs/figures/neighbours.png"), help="the report's picture")
     a = parser.parse_args()
     console = Console()
@@ -81,7 +85,8 @@ def main() -> None:
         absent = [str(path) for path in a.report if not path.exists()]
         if absent:
             raise SystemExit(f"there is no {', '.join(absent)}")
-        neighbours_report.show([record for path in a.report for record in stored(path)], a.figure, console)
+        neighbours_report.write([record for path in a.report for record in stored(path)], a.page, a.figure)
+        console.print(f"Tables: {a.page}. Picture: {a.figure}.")
         return
     try:
         for bound in a.bounds:
@@ -121,7 +126,7 @@ def run(a: argparse.Namespace, console: Console) -> None:
             validation, test = parts.validation.take(slice(a.validation_rows)), parts.test.take(slice(a.test_rows))
             bounds = [*a.bounds, *(["exact"] if train.num_data <= a.exact_limit else [])]
             keys = {bound: settings(a, name, seed, train, test, bound) for bound in bounds}
-            missing = [bound for bound in bounds if not any(holds(line, keys[bound], a.neighbours) for line in done)]
+            missing = [bound for bound in bounds if not any(holds(a, line, keys[bound]) for line in done)]
             if not missing:
                 continue
             Z = None if missing == ["exact"] else tgp.inducing.kmeans(train.X[:CANDIDATES], a.inducing, seed=seed)
@@ -152,12 +157,13 @@ def settings(a: argparse.Namespace, name: str, seed: int, train, test, bound: st
     }
 
 
-def holds(line: dict[str, Any], key: dict[str, Any], neighbours: list[int]) -> bool:
-    """Whether a line is the training of ``key`` with predictions from all these neighbours (the exact GP has one)."""
+def holds(a: argparse.Namespace, line: dict[str, Any], key: dict[str, Any]) -> bool:
+    """Whether a line is the training of ``key`` with predictions from all neighbours wanted (the exact GP has one)."""
     if {name: line.get(name) for name in key} != key:
         return False
     made = {prediction["neighbours"] for prediction in line.get("predictions", [])}
-    return "error" in line or key["bound"] == "exact" or made >= set(neighbours)
+    wanted = {line.get("chosen_neighbours")} if a.only_chosen else set(a.neighbours)
+    return "error" in line or key["bound"] == "exact" or made >= wanted
 
 
 def attempt(a: argparse.Namespace, bound: str, train, held_out, Z) -> dict[str, Any]:
@@ -185,10 +191,10 @@ def training(a: argparse.Namespace, bound: str, train, held_out, Z) -> dict[str,
     if result.interrupted:
         raise KeyboardInterrupt
     post = result.model.posterior(train)
-    ways = [None] if bound == "exact" else [0, *a.neighbours]
     chosen = None
     if bound != "exact" and a.neighbours:
         chosen = post.with_best_neighbours(a.neighbours, seed=0).neighbours
+    ways = [None] if bound == "exact" else [0, chosen] if a.only_chosen else [0, *a.neighbours]
     return {
         "chosen_neighbours": chosen,  # by training rows alone
         "is_bound": bound == "exact" or result.model.bound.is_bound,
