@@ -1,4 +1,4 @@
-"""Compare GPBoost's Vecchia approximations with tightgp's Vecchia, blocks and neighbours: time, and quality of predictions.
+"""Compare GPBoost's Vecchia approximations with tightgp's Vecchia and blocks: time, and quality of predictions.
 
 Both get the same rows and splits, Matérn-3/2 with one lengthscale, Gaussian noise, no mean, float64, the same stopping
 rule (relative gain of the objective) and the same number of cores. Each run is a process of its own. Seconds are wall

@@ -1,4 +1,4 @@
-"""Time two versions of tightgp against each other: value and gradient of the collapsed bound, blocks, and a minibatch.
+"""Time two versions of tightgp against each other: value and gradient of the objectives, and an estimator's predictions.
 
     git worktree add ../before COMMIT
     python -m benchmarks.versions ../before/src src
@@ -19,7 +19,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-ROWS = ("collapsed", "blocks", "svgp")
+ROWS = ("collapsed", "blocks", "svgp", *(PREDICTIONS := ("one row", "1000 rows", "ten times one row")))
 
 
 def main() -> None:
@@ -85,8 +85,22 @@ def work(data: int, inducing: int) -> None:
         print(time.perf_counter() - began, flush=True)
 
 
+def prediction(row: str, data: int):
+    """A function that predicts from 64 neighbours, with standard deviations, by an estimator."""
+    import tightgp as tgp
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(data, 8))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=data)
+    model = tgp.SparseGPRegressor(n_inducing=64, bound="block", neighbours=64, max_iter=2, random_state=0).fit(X, y)
+    asked = np.split(X[:10] + 0.1, 10) if row.startswith("ten") else [X[: 1 if row == "one row" else 1000] + 0.1]
+    return lambda: [model.predict(rows, return_std=True) for rows in asked]
+
+
 def evaluation(row: str, data: int, inducing: int):
-    """A function that evaluates an objective and its gradient once."""
+    """A function that evaluates an objective and its gradient once, or makes predictions."""
+    if row in PREDICTIONS:
+        return prediction(row, data)
     import equinox as eqx
     import jax
 
