@@ -1,4 +1,4 @@
-"""Time two versions of tightgp against each other: value and gradient of the objectives, and an estimator's predictions.
+"""Time two versions of tightgp against each other: value and gradient of objectives, and an estimator's predictions.
 
     git worktree add ../before COMMIT
     python -m benchmarks.versions ../before/src src
