@@ -33,6 +33,8 @@ SETS = ["pol", "bike", "elevators", "kin40k", "protein", "keggdirected", "keggun
 BOUNDS = ["standard", "diagonal", "block:64", "block:256", "neighbours:32:16@1", "vecchia:32:16@1", "pep:1:64"]
 #: K-means looks at no more rows than these.
 CANDIDATES = 100_000
+#: Where the report's tables go.
+PAGES = [Path("docs/neighbours.md"), Path("README.md")]
 #: Shapes of data and bounds whose programs are compiled already.
 _COMPILED: set[Any] = set()
 #: The paper trains on no more rows of Bike than these.
@@ -77,7 +79,7 @@ def main() -> None:
     parser.add_argument(
         "--report", nargs="+", type=Path, metavar="FILE", help="train nothing: write the results in these files"
     )
-    parser.add_argument("--page", type=Path, default=Path("docs/neighbours.md"), help="where the report's tables go")
+    parser.add_argument("--pages", nargs="+", type=Path, default=PAGES, help="where the report's tables go")
     parser.add_argument("--figure", type=Path, default=Path("docs/figures/neighbours.png"), help="the report's picture")
     a = parser.parse_args()
     console = Console()
@@ -85,8 +87,8 @@ def main() -> None:
         absent = [str(path) for path in a.report if not path.exists()]
         if absent:
             raise SystemExit(f"there is no {', '.join(absent)}")
-        neighbours_report.write([record for path in a.report for record in stored(path)], a.page, a.figure)
-        console.print(f"Tables: {a.page}. Picture: {a.figure}.")
+        neighbours_report.write([record for path in a.report for record in stored(path)], a.pages, a.figure)
+        console.print(f"Tables: {', '.join(map(str, a.pages))}. Picture: {a.figure}.")
         return
     try:
         for bound in a.bounds:

@@ -108,17 +108,20 @@ def _markdown(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def write(records: Sequence[Record], page: Path, figure: Path) -> None:
-    """Put the tables into the page, between their marks, and write the figure."""
-    text = page.read_text()
-    for name, table in (("ladder", ladder_table(records)), ("vecchia", vecchia_table(records))):
-        begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
-        if begin not in text or end not in text:
-            raise SystemExit(f"{page} has no place for the table {name!r}: lines with {begin.strip()} and {end}")
-        before, rest = text.split(begin, 1)
-        text = f"{before}{begin}{table}\n{end}{rest.split(end, 1)[1]}"
-    with atomic_write(page) as temporary:
-        temporary.write_text(text)
+def write(records: Sequence[Record], pages: Sequence[Path], figure: Path) -> None:
+    """Put the tables into the pages, where these have marks for them, and write the figure."""
+    tables = {"ladder": ladder_table(records), "vecchia": vecchia_table(records)}
+    for page in pages:
+        text = page.read_text()
+        marked = [name for name in tables if f"<!-- {name} -->" in text and f"<!-- end of {name} -->" in text]
+        if not marked:
+            raise SystemExit(f"{page} has no place for a table: lines with <!-- ladder --> and <!-- end of ladder -->")
+        for name in marked:
+            begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+            before, rest = text.split(begin, 1)
+            text = f"{before}{begin}{tables[name]}\n{end}{rest.split(end, 1)[1]}"
+        with atomic_write(page) as temporary:
+            temporary.write_text(text)
     picture(ladder(records), figure)
 
 

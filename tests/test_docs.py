@@ -4,6 +4,7 @@ import importlib
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tightgp as tgp
@@ -56,3 +57,16 @@ def test_names_in_the_documentation_exist(page):
 def test_links_in_the_documentation_lead_somewhere(page):
     links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     assert [link for link in links if link and not (page.parent / link).exists()] == []
+
+
+@pytest.mark.slow
+def test_the_readme_s_python_runs(tmp_path, monkeypatch):
+    """All of it, one block after the other, as a reader would paste it."""
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert len(blocks) >= 2
+    names: dict = {}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)
+    assert (tmp_path / "flats.safetensors").exists()
+    assert np.all(np.asarray(names["var"]) > 0)

@@ -1,0 +1,84 @@
+"""Draw docs/figures/lead.png: the same rows under the classic sparse bound and under Vecchia, beside the exact GP.
+
+python docs/figures/lead.py
+"""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+import tightgp as tgp
+from tightgp.app.comparison import COLOURS
+from tightgp.io.files import atomic_write
+
+ROWS, INDUCING, NOISE_SD = 1000, 15, 0.2
+
+
+def f(x):
+    """A slow wave with a fast one on it, which grows to the right."""
+    return np.sin(x) + 0.12 * x * np.sin(6 * x)
+
+
+def rows(seed: int, count: int):
+    """Inputs (count, 1) and noisy targets."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(0, 10, size=count)
+    return x[:, None], f(x) + NOISE_SD * rng.normal(size=count)
+
+
+def trained(bound: str | None, data: tgp.Dataset):
+    """A posterior; of the exact GP where there is no bound."""
+    kernel = tgp.kernels.Matern32(1.0, 1.0)
+    Z = tgp.inducing.kmeans(data.X, INDUCING, seed=0)
+    model = tgp.ExactGP(kernel, 0.1) if bound is None else tgp.SGPR(kernel, Z, 0.1, bound=bound)
+    result = tgp.fit(model, data, steps=100, progress=False)
+    return result.model, result.model.posterior(data)
+
+
+def main() -> None:
+    """Train three models and draw two of them."""
+    X, y = rows(0, ROWS)
+    X_test, y_test = rows(1, 2000)
+    data = tgp.Dataset(X, y)
+    grid = np.linspace(5, 10, 600)[:, None]
+    _, exact = trained(None, data)
+    exact_mean, exact_var = exact.predict_y(grid)
+    fig = Figure(figsize=(11, 3.6))
+    fig.set_layout_engine("constrained", wspace=0.04)
+    FigureCanvasAgg(fig)
+    sides = (
+        ("standard", f"the classic sparse GP, {INDUCING} inducing points", COLOURS["standard"]),
+        ("vecchia", f"tightgp, the same {INDUCING} inducing points and 32 neighbours", COLOURS["diagonal"]),
+    )
+    for number, (bound, title, colour) in enumerate(sides):
+        model, post = trained(bound, data)
+        mean, var = (np.asarray(a) for a in post.predict_y(grid))
+        density = float(np.mean(post.log_density(X_test, y_test)))
+        reference = float(np.mean(exact.log_density(X_test, y_test)))
+        ax = fig.add_subplot(1, 2, number + 1)
+        ax.plot(X[:, 0], y, ".", ms=2.5, color="#888888")
+        half = 1.96 * np.sqrt(var)
+        ax.fill_between(grid[:, 0], mean - half, mean + half, color=colour, alpha=0.22, lw=0)
+        ax.plot(grid[:, 0], mean, color=colour, lw=2)
+        for bound_of in (exact_mean, exact_mean - 1.96 * np.sqrt(exact_var), exact_mean + 1.96 * np.sqrt(exact_var)):
+            ax.plot(grid[:, 0], np.asarray(bound_of), color="black", lw=0.9, ls=(0, (4, 3)))
+        noise = float(np.sqrt(model.noise_variance))
+        ax.set_title(title, loc="left", fontsize=11, fontweight="bold", color=colour)
+        words = f"noise {noise:.2f} (true {NOISE_SD:g}), test log density {density:.2f} (exact GP {reference:.2f})"
+        ax.text(0.01, 0.03, words.replace("-", "−"), transform=ax.transAxes, fontsize=9.5)
+        ax.set_xlim(5, 10)
+        ax.set_ylim(-3.1, 2.8)
+        ax.set_xlabel("input")
+        if not number:
+            ax.set_ylabel("target")
+        ax.spines[["top", "right"]].set_visible(False)
+    path = Path(__file__).with_name("lead.png")
+    with atomic_write(path) as temporary:
+        fig.savefig(temporary, dpi=150, format="png")
+    print(path)
+
+
+if __name__ == "__main__":
+    main()
