@@ -77,6 +77,12 @@ def load(path, classes: Iterable[type] = ()) -> Any:
     value = read(path, "model", classes)
     if not serialise.is_component(value):
         raise ModelFileError(f"{path} contains a {type(value).__name__}, not a model")
+    from tightgp.io.consistency import InconsistentError, check_consistent
+
+    try:
+        check_consistent(value)
+    except InconsistentError as error:
+        raise ModelFileError(f"{path} is damaged: {error}; get another copy of it") from None
     return value
 
 
