@@ -9,6 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from tightgp.forking import check_not_forked
+
 #: Large arrays are searched in parts of this size, since they may be files.
 _PART_BYTES = 64 << 20
 
@@ -18,6 +20,7 @@ def floats(name: str, value, dtype=None) -> np.ndarray | jax.Array:
 
     Lists and integers take ``dtype``. Where JAX runs without 64-bit floats, float64 becomes float32.
     """
+    check_not_forked()
     if isinstance(value, jax.Array) and jax.numpy.issubdtype(value.dtype, np.floating):
         array: np.ndarray | jax.Array = value
     else:
@@ -44,6 +47,20 @@ def finite(name: str, array) -> None:
 def not_infinite(name: str, array) -> None:
     """Refuse infinities; NaN stands for a missing value."""
     _refuse_rows(name, array, np.isinf, "infinite", "remove")
+
+
+def squarable(name: str, array) -> None:
+    """Refuse numbers whose squares, summed over all rows, overflow."""
+    if isinstance(array, jax.core.Tracer):
+        return
+    host = np.asarray(array)
+    limit = float(np.sqrt(np.finfo(host.dtype).max)) / 1e4
+    largest = float(np.nanmax(np.abs(host), initial=0.0))
+    if largest > limit:
+        raise ValueError(
+            f"{name} has values up to {largest:.3g}, whose squares overflow {host.dtype}; "
+            f"divide {name} by a constant, so that it stays below {limit:.1g}"
+        )
 
 
 def _refuse_rows(name: str, array, bad: Callable, description: str, remedy: str) -> None:

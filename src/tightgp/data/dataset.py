@@ -54,6 +54,7 @@ class Dataset:
             checks.not_infinite("y", y)
         else:
             checks.finite("y", y)
+        checks.squarable("y", y)
         checks.same_dtype("y", y, "X", X)
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "y", y)

@@ -1,11 +1,47 @@
 """Means and scales that standardise the columns of a table."""
 
+import warnings
+
 import numpy as np
 
+from tightgp import checks
+
+#: Targets that make the standard deviation this many times that of most of them are outliers.
+_OUTLIER_RATIO = 30.0
 #: A column varies by rounding alone where its range is at most this share of its largest absolute value.
 _ROUNDING = 16 * np.finfo(np.float64).eps
 #: Nor does a smaller range count: dividing the largest number of a table by it must stay finite.
 _SMALLEST_RANGE = 1e-100
+
+
+def check_targets(y: np.ndarray) -> None:
+    """Refuse targets that overflow, or whose differences are lost; warn of outliers that decide the scale.
+
+    Args:
+        y: targets (n,) or (n, P), finite.
+    """
+    checks.squarable("y", y)
+    extent = np.atleast_1d(np.max(y, axis=0) - np.min(y, axis=0))
+    if np.any((extent > 0) & (extent <= _SMALLEST_RANGE)):
+        raise ValueError(
+            f"y varies by {np.min(extent[extent > 0]):.3g} only, which is lost when it is standardised; "
+            f"multiply y by a constant, so that it varies by more than {_SMALLEST_RANGE:.0e}"
+        )
+    for column in y.reshape(len(y), -1).T:
+        middle = np.median(column)
+        distance = np.abs(column - middle)
+        spread = 1.4826 * np.median(distance)  # the standard deviation of a normal distribution without outliers
+        if spread > 0 and np.std(column) > _OUTLIER_RATIO * spread:
+            far = np.flatnonzero(distance > _OUTLIER_RATIO * spread)
+            worst = far[np.argmax(distance[far])]
+            warnings.warn(
+                f"{len(far)} of {len(y)} targets lie far from the others, such as {column[worst]:.4g} in row {worst}; "
+                f"the median is {middle:.4g}; Gaussian noise takes them at their word, and all other rows may look "
+                "constant beside them. Correct or remove them, fit a transformed target such as its logarithm, or use "
+                "robust noise: tgp.SVGP with tgp.likelihoods.StudentT",
+                UserWarning,
+                stacklevel=4,
+            )
 
 
 def mean_and_scale(table: np.ndarray, common: bool = False) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 
 from tightgp import checks, distributed
 from tightgp.data import Dataset
-from tightgp.data.scaling import mean_and_scale
+from tightgp.data.scaling import check_targets, mean_and_scale
 from tightgp.estimators import plan as plans
 from tightgp.estimators.base import NumberPredictions, SparseGP
 from tightgp.estimators.distributions import GaussianPrediction, on_padded_rows
@@ -90,7 +90,9 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         encoding, features, y = self._learn_inputs(X, y, multi_output=True, y_numeric=True)
         y = np.asarray(y, np.float64)
         distributed.check_same("the number of columns of y", str(y.shape[1:]).encode())
-        mean, scale = mean_and_scale(distributed.gather(y))
+        all_y = distributed.gather(y)
+        check_targets(all_y)
+        mean, scale = mean_and_scale(all_y)
         data = Dataset(features, (y - mean) / scale)
         kernel, noise = begin(self.kernel, encoding.feature_names, features, data.targets, settings.seed)
         num_data = distributed.total_count(data.num_data)

@@ -6,9 +6,11 @@ nothing is unpickled. A fingerprint of all content reveals a damaged file.
 """
 
 import copy
+import errno
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -75,11 +77,18 @@ def load(path, classes: Iterable[type] = ()) -> Any:
     value = read(path, "model", classes)
     if not serialise.is_component(value):
         raise ModelFileError(f"{path} contains a {type(value).__name__}, not a model")
+    from tightgp.io.consistency import InconsistentError, check_consistent
+
+    try:
+        check_consistent(value)
+    except InconsistentError as error:
+        raise ModelFileError(f"{path} is damaged: {error}; get another copy of it") from None
     return value
 
 
 def write(value, path, kind: str) -> None:
     """Write arrays, plain values and tightgp's objects, in any nesting, to a file of this ``kind``."""
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
     tensors: dict[str, Any] = {}
@@ -87,7 +96,17 @@ def write(value, path, kind: str) -> None:
     header = {"format": "tightgp", "version": str(FORMAT), "kind": kind, "tree": tree}
     header["fingerprint"] = fingerprint(kind, tree, tensors)
     with atomic_write(_as_path(path)) as temporary:
-        save_file(tensors, temporary, header)
+        try:
+            save_file(tensors, temporary, header)
+        except SafetensorError as error:
+            raise _as_os_error(error) from None
+
+
+def _as_os_error(error: Exception) -> OSError:
+    """The error of the operating system, such as a full disk, behind one of safetensors."""
+    code = re.search(r"os error (\d+)", str(error))
+    number = int(code[1]) if code else errno.EIO
+    return OSError(number, os.strerror(number))
 
 
 def read(path, kind: str, classes: Iterable[type] = ()) -> Any:

@@ -14,6 +14,7 @@ from jax.ad_checkpoint import checkpoint_name
 from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Float
 
+from tightgp.numerics import lapack
 from tightgp.numerics.device import on_cpu, per_backend
 
 #: Relative jitter tried first, by dtype; each retry multiplies it by ten.
@@ -76,7 +77,7 @@ def factorise(K: Float[Array, "m m"], jitter: float, scale: Float[Array, ""] | N
     fixed_K, fixed_scale = jax.lax.stop_gradient((K, scale))
 
     def attempt(level):
-        return jnp.linalg.cholesky(fixed_K + level * fixed_scale * eye, symmetrize_input=False)
+        return lapack.cholesky(fixed_K + level * fixed_scale * eye)
 
     def unfinished(state):
         level, L = state
@@ -137,9 +138,7 @@ def inverse_lower(L: Float[Array, "m m"]) -> Float[Array, "m m"]:
         grid, step = L.reshape(len(L) // size, size, len(L) // size, size), 1 + below
         return jnp.stack([grid[i + below, :, i] for i in range(0, len(grid), step)])
 
-    D = blocks(size, 0)
-    eye = jnp.broadcast_to(jnp.eye(size, dtype=L.dtype), D.shape)
-    W = jax.lax.linalg.triangular_solve(D, eye, left_side=True, lower=True)
+    W = lapack.triangular_inverse(blocks(size, 0))
     while len(W) > 1:
         top, bottom = W[::2], W[1::2]
         corner = -bottom @ (blocks(W.shape[1], 1) @ top)
@@ -375,7 +374,7 @@ def inverse_root(K: Float[Array, "m m"]) -> Float[Array, "m m"]:
 
     It is the inverse of an *upper* triangular factor, which the Cholesky factor of ``K`` in reverse order gives.
     """
-    L = jnp.linalg.cholesky(K[::-1, ::-1], symmetrize_input=False)
+    L = lapack.cholesky(K[::-1, ::-1])
     return flipped_transpose(inverse_lower(L))
 
 

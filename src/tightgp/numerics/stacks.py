@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import Array, Float
 
+from tightgp.numerics import lapack
 from tightgp.numerics.linalg import full_precision
 
 #: The name under which inverse factors of groups can be kept for the derivative (see `tightgp.data.placement`).
@@ -142,8 +143,12 @@ def noisy_roots(R: Float[Array, "b s s"], rounded: bool = False) -> Float[Array,
     pivot is far below, more noise is added: the first level of 0, 1, 10, 100, … at which none is.
     """
     eye = jnp.eye(R.shape[-1], dtype=R.dtype)
-    C = _covered_factor(R, eye) if rounded else jnp.linalg.cholesky(eye + R, symmetrize_input=False)
-    return jax.lax.linalg.triangular_solve(C, jnp.broadcast_to(eye, R.shape), left_side=True, lower=True)
+
+    def inverse_factors(R):
+        C = _covered_factor(R, eye) if rounded else jnp.linalg.cholesky(eye + R, symmetrize_input=False)
+        return lapack.solve_identity(C)
+
+    return lapack.in_lanes(inverse_factors, R)
 
 
 def _covered_factor(R, eye):

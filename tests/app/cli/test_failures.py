@@ -5,6 +5,7 @@ import errno
 import pytest
 import typer
 
+from tightgp.app.cli import failures
 from tightgp.app.cli.failures import ProcessFailed, describe, exit_with_code
 from tightgp.app.tables.errors import TableError, TableFileError
 from tightgp.numerics.linalg import NumericalError
@@ -18,7 +19,13 @@ from tightgp.numerics.linalg import NumericalError
         (TableFileError("t.csv", "cannot be read"), "t.csv: cannot be read", 4),
         (FileNotFoundError(errno.ENOENT, "No such file", "a.csv"), "a.csv: No such file", 4),
         (NumericalError("no factor"), "no factor", 3),
-        (MemoryError(), "out of memory; use fewer --inducing points, or --method minibatch", 3),
+        (MemoryError(), f"out of memory; {failures._REMEDY}", 3),
+        (
+            MemoryError("Unable to allocate 3.20 GiB for an array"),
+            f"out of memory: 3.20 GiB could not be allocated; {failures._REMEDY}",
+            3,
+        ),
+        (RuntimeError("can't start new thread"), f"out of memory; {failures._REMEDY}", 3),
         (ProcessFailed("process 1: wrong", 2), "process 1: wrong", 2),
         (KeyboardInterrupt(), "interrupted", 130),
         (KeyError("a"), "KeyError: 'a'", 1),

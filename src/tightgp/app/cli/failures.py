@@ -6,13 +6,14 @@ written, 5 another process was lost, 130 interrupted.
 
 import functools
 import os
+import re
 import sys
 from collections.abc import Callable
 
 import typer
-from jax.errors import JaxRuntimeError
 
 from tightgp import distributed
+from tightgp.app.printing import printable
 from tightgp.app.tables.errors import TableFileError
 from tightgp.datasets import DatasetError
 from tightgp.numerics.linalg import NumericalError
@@ -20,6 +21,13 @@ from tightgp.numerics.linalg import NumericalError
 DEFECT, WRONG_INPUT, NUMERICAL, NO_FILE, LOST, INTERRUPTED = 1, 2, 3, 4, 5, 130
 #: Exit codes of errors whose message is complete; the first class that fits counts.
 _CODES = {NumericalError: NUMERICAL, TableFileError: NO_FILE, DatasetError: NO_FILE, ValueError: WRONG_INPUT}
+
+#: What libraries say instead of raising MemoryError.
+_OUT_OF_MEMORY = re.compile(
+    r"RESOURCE_EXHAUSTED|bad_alloc|[Oo]ut of memory|[Cc]annot allocate memory|can't start new thread"
+    r"|Failed to launch worker thread|failed to map segment"
+)
+_REMEDY = "use fewer rows or columns, fewer --inducing points, or --method minibatch, or close other programs"
 
 
 class ProcessFailed(Exception):
@@ -46,7 +54,7 @@ def exit_with_code(command: Callable[..., int | None]) -> Callable[..., None]:
             if (code == DEFECT or os.environ.get("TIGHTGP_TRACEBACK")) and not ends_others:
                 raise
             if message:
-                print("error: " + " ".join(message.split()), file=sys.stderr)
+                print("error: " + printable(" ".join(message.split())), file=sys.stderr)
             if code == LOST or (code == INTERRUPTED and distributed.is_multiprocess()):
                 distributed.exit_now(code)  # JAX would wait for the other processes
         if code:
@@ -64,12 +72,26 @@ def describe(error: BaseException) -> tuple[str, int]:
     if isinstance(error, distributed.LostProcess):
         advice = "" if error.while_joining else "; start all of them again, with --resume to continue the fit"
         return f"{error.problem}{advice}", LOST
+    if is_out_of_memory(error):
+        return f"out of memory{_how_much(error)}; {_REMEDY}", NUMERICAL
     if isinstance(error, OSError):
         named = error.filename and error.strerror
         return f"{error.filename}: {error.strerror}" if named else str(error), NO_FILE
     for kind, code in _CODES.items():
         if isinstance(error, kind):
             return str(error), code
-    if isinstance(error, MemoryError) or (isinstance(error, JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)):
-        return "out of memory; use fewer --inducing points, or --method minibatch", NUMERICAL
     return f"{type(error).__name__}: {error}", DEFECT
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error means that there is too little memory, in the words of whichever library."""
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError | ImportError | SystemError | OSError)
+        and bool(_OUT_OF_MEMORY.search(str(error)))
+    )
+
+
+def _how_much(error: BaseException) -> str:
+    """What could not be allocated, if the error says so."""
+    found = re.search(r"\d[\d.,]*\s?(?:[KMGT]i?B|bytes)\b", str(error))
+    return f": {found[0]} could not be allocated" if found else ""

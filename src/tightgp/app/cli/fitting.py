@@ -41,6 +41,14 @@ def fit(
     if not distributed.is_leader():
         terminal = Terminal(quiet=True)
     run_in_all(lambda: check_same_options(replace(request, table=""), folder.resume, folder.overwrite))
+    run_in_leader(folder.lock)
+    try:
+        return _fit(request, folder, terminal, verbose)
+    finally:
+        folder.unlock()
+
+
+def _fit(request: FitRequest, folder: FitFolder, terminal: Terminal, verbose: bool) -> int:
     run_in_leader(lambda: folder.check(request))
     if distributed.broadcast(np.asarray(folder.resume and folder.finished)):
         run_in_leader(lambda: _show_finished(folder, terminal))
@@ -97,6 +105,8 @@ def _shown_in_report(estimator, problem: Problem) -> dict[str, Any]:
 
 def _write(estimator, shown: dict, problem: Problem, request: FitRequest, folder: FitFolder, terminal: Terminal):
     """Write the model and its report, and print the result."""
+    if folder.lost:
+        folder.rescue(estimator)
     modelfile.save(estimator, folder.model)
     shown |= {"source": request.table, "target": problem.target}
     with terminal.spinner("writing the report"):

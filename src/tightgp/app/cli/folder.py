@@ -1,13 +1,21 @@
 """The folder of a fit: the request, the model, the report, and a checkpoint until the fit is finished."""
 
 import json
+import os
+import socket
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 from tightgp.app.cli.options import FitRequest, Overwrite, option
+from tightgp.io import modelfile
 from tightgp.io.files import atomic_write
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover
+    fcntl = None  # type: ignore[assignment]
 
 VERSION = 1
 
@@ -35,12 +43,69 @@ class FitFolder:
         self.content = self.path / "report.json"
         self.page = self.path / "report.html"
         self.checkpoint = self.path / "checkpoint"
+        self.lock_file = self.path / ".lock"
         self.files = (self.settings, self.model, self.content, self.page)
+        self._lock: TextIO | None = None
 
     @property
     def finished(self) -> bool:
         """Whether there is a model and no unfinished work."""
         return self.model.exists() and self.content.exists() and not self.checkpoint.exists()
+
+    def lock(self) -> None:
+        """Keep other fits out of the folder until `unlock`, or until this process ends in whatever way.
+
+        Windows has no such locks: there, two fits in one folder are not refused.
+        """
+        if fcntl is None or (self.path.exists() and not self.path.is_dir()):
+            return
+        self.path.mkdir(parents=True, exist_ok=True)
+        while self._lock is None:
+            file = self.lock_file.open("a+", encoding="utf-8")
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                file.seek(0)
+                owner = file.read().strip() or "another process"
+                file.close()
+                raise ValueError(
+                    f"{self.path} is in use by {owner}; wait until it is done, or name another folder"
+                ) from None
+            if _same_file(file, self.lock_file):
+                self._lock = file
+            else:  # whoever had it removed it just now
+                file.close()
+        self._lock.truncate(0)
+        self._lock.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        self._lock.flush()
+
+    def unlock(self) -> None:
+        """Let other fits use the folder; an empty folder is removed."""
+        if self._lock is None:
+            return
+        if not self.lost:
+            self.lock_file.unlink(missing_ok=True)
+            with suppress(OSError):
+                self.path.rmdir()
+        self._lock.close()
+        self._lock = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether somebody removed or replaced the folder since `lock`."""
+        return self._lock is not None and not _same_file(self._lock, self.lock_file)
+
+    def rescue(self, value) -> None:
+        """Save a model beside the folder, and raise an error that says so."""
+        rescued = self.path.with_name(f"{self.path.name}-rescued-{os.getpid()}.safetensors")
+        modelfile.save(value, rescued)
+        if not self.settings.exists():
+            self.finish()  # removes the checkpoints that made the folder anew
+            with suppress(OSError):
+                self.path.rmdir()
+        raise FileNotFoundError(
+            f"{self.path} was removed or replaced during the fit; the model is in {rescued}, without a report"
+        )
 
     def check(self, request: FitRequest) -> None:
         """Refuse to lose files, or to continue a fit of another request."""
@@ -55,7 +120,7 @@ class FitFolder:
         if self.resume and before:
             changed = []
             for name, value in asdict(request).items():
-                if name != "table" and before.get(name) != value:
+                if name not in ("table", "max_unpacked") and before.get(name) != value:
                     changed.append(f"--{name.replace('_', '-')} was {before.get(name)!r} and is {value!r}")
             if changed:
                 raise ValueError(f"--resume continues the fit in {self.path}, but {'; '.join(changed)}")
@@ -99,6 +164,13 @@ class FitFolder:
             if {"version", "table", "target"} <= set(settings):
                 return settings
         return {}
+
+
+def _same_file(file: TextIO, path: Path) -> bool:
+    """Whether an open file is still the one at a path."""
+    with suppress(OSError):
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    return False
 
 
 def check_new(path: Path | None, overwrite: bool) -> None:

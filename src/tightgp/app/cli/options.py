@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from tightgp.app.tables.limits import UNPACKED_GB
+
 
 def option(text: str, *names: str, **settings) -> Any:
     """A Typer option with this help text; its name follows from that of the parameter unless ``names`` are given."""
@@ -18,6 +20,7 @@ def option(text: str, *names: str, **settings) -> Any:
 TableFile = Annotated[str, typer.Argument(help="CSV (also compressed), TSV, Parquet, .npy or .npz.", metavar="TABLE")]
 Delimiter = Annotated[str | None, option("Character between the cells of a text table; detected by default.")]
 Encoding = Annotated[str, option("Encoding of a text table.")]
+MaxUnpacked = Annotated[float, option("Gigabytes that a compressed table may unpack to.", metavar="GB")]
 Overwrite = Annotated[bool, option("Replace existing files.", "--overwrite")]
 
 
@@ -46,6 +49,7 @@ class Request:
     drop_missing_target: Annotated[bool, option("Leave out rows without a target.", "--drop-missing-target")] = False
     delimiter: Delimiter = None
     encoding: Encoding = "utf-8"
+    max_unpacked: MaxUnpacked = UNPACKED_GB
 
     @property
     def num_inducing(self) -> int | str:
@@ -97,6 +101,10 @@ class PredictRequest:
     keep: Annotated[bool, option("Also write the columns of the table.", "--keep")] = False
     delimiter: Delimiter = None
     encoding: Encoding = "utf-8"
+    max_unpacked: MaxUnpacked = UNPACKED_GB
+    formulas: Annotated[
+        bool, option("Write texts that a spreadsheet would run as formulas as they are.", "--formulas")
+    ] = False
     overwrite: Overwrite = False
 
 

@@ -38,7 +38,7 @@ def predict(request: PredictRequest, terminal: Terminal) -> None:
         raise ValueError(f"--keep: the table has columns called {', '.join(taken)} itself; rename them")
     numbers = pd.Series(row_number(frame, np.arange(len(frame))), name="row")
     written = pd.concat([numbers, kept, predictions], axis=1)
-    write_table(written, request.out)
+    write_table(written, request.out, formulas=request.formulas)
     terminal.print(f"{len(frame):,} rows predicted: {request.out}")
     terminal.result({"predictions": str(request.out), "rows": len(frame), "columns": list(written), "notes": notes})
 

@@ -45,7 +45,14 @@ def read(request: Request | PredictRequest, terminal: Terminal, share: tuple[int
     """Read the table of a request, or a share of its rows."""
     table, delimiter, encoding = request.table, request.delimiter, request.encoding
     with terminal.spinner(f"reading {table}"):
-        return read_table(table, delimiter=delimiter, encoding=encoding, progress=not terminal.silent, share=share)
+        return read_table(
+            table,
+            delimiter=delimiter,
+            encoding=encoding,
+            progress=not terminal.silent,
+            share=share,
+            max_unpacked=request.max_unpacked,
+        )
 
 
 def read_problem(request: Request, terminal: Terminal) -> Problem:

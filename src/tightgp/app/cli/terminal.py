@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from tightgp.app.cli.options import option
+from tightgp.app.printing import printable
 
 #: JAX's warning if another process is writing the same compiled program; it is compiled again then.
 CACHE_WARNING = "Error (reading|writing) persistent compilation cache"
@@ -30,12 +31,12 @@ class Terminal:
 
     def message(self, text: str) -> None:
         """Print a sentence about progress."""
-        self._messages.print(text, markup=False)
+        self._messages.print(printable(text), markup=False)
 
     def print(self, *parts) -> None:
         """Print parts of the result: texts or tables."""
         for part in parts:
-            self._output.print(part, markup=False) if isinstance(part, str) else self._output.print(part)
+            self._output.print(printable(part), markup=False) if isinstance(part, str) else self._output.print(part)
 
     def result(self, value: dict[str, Any]) -> None:
         """Print the complete result for scripts, with ``--json``."""
@@ -45,7 +46,7 @@ class Terminal:
 
     def spinner(self, text: str) -> AbstractContextManager:
         """Show, in a terminal, that work of unknown length goes on."""
-        return self._messages.status(escape(text))
+        return self._messages.status(escape(printable(text)))
 
     @contextmanager
     def warnings_as_notes(self) -> Iterator[list[str]]:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tightgp.app.tables.errors import TableError, reason, refuse_broken
+from tightgp.app.tables.limits import UNPACKED_GB, check_archive
 from tightgp.app.tables.rows import share_of
 
 _SAVE = "write one with numpy.savez(path, X=X, y=y)"
@@ -31,7 +32,7 @@ def read_npy(path: Path, share: tuple[int, int]) -> pd.DataFrame:
     return frame
 
 
-def read_npz(path: Path, share: tuple[int, int]) -> pd.DataFrame:
+def read_npz(path: Path, share: tuple[int, int], max_unpacked: float = UNPACKED_GB) -> pd.DataFrame:
     """The frame of one array as in ``.npy``, or of ``X`` (rows, columns) and ``y`` (rows,).
 
     The archive is read completely, also for a share: its parts may be compressed.
@@ -39,6 +40,8 @@ def read_npz(path: Path, share: tuple[int, int]) -> pd.DataFrame:
     if not _is_zip(path):
         raise TableError(path, f"is not an .npz archive; {_SAVE}")
 
+    with _loading(path, "a complete .npz archive"):
+        check_archive(path, max_unpacked)
     with (
         _loading(path, "a complete .npz archive"),
         path.open("rb") as file,  # given a path, NumPy would leave a broken file open

@@ -37,6 +37,8 @@ def refuse_broken(path: Path, problem: str) -> Iterator[None]:
     except (MemoryError, TableError):
         raise
     except Exception as error:
+        if "worker thread" in str(error):
+            raise MemoryError("no memory for another thread") from None
         raise TableError(path, f"{problem}: {reason(error)}") from None
 
 

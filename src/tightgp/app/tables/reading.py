@@ -1,28 +1,18 @@
 """Reading: the suffix gives the format, and each format gives a frame or a `TableError`."""
 
-import bz2
-import gzip
-import lzma
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
 
 from tightgp.app.tables.arrays import read_npy, read_npz
 from tightgp.app.tables.errors import NO_ROWS, TableError, TableFileError, reason, refuse_broken
+from tightgp.app.tables.limits import COMPRESSIONS, UNPACKED_GB, check_limit, decompress
 from tightgp.app.tables.parquet import read_parquet
 from tightgp.app.tables.rows import share_of
 from tightgp.app.tables.text import read_text
 
 TEXT = (".csv", ".tsv", ".txt")
-#: The standard library's decoders where there are any: Arrow's leak memory if the data are broken.
-DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    ".gz": gzip.decompress,
-    ".bz2": bz2.decompress,
-    ".xz": lzma.decompress,
-    ".zst": lambda data: pa.CompressedInputStream(pa.BufferReader(data), "zstd").read(),
-}
 READERS: dict[str, Callable] = {".parquet": read_parquet, ".npy": read_npy, ".npz": read_npz}
 
 
@@ -33,6 +23,7 @@ def read_table(
     encoding: str = "utf-8",
     progress: bool = True,
     share: tuple[int, int] = (0, 1),
+    max_unpacked: float = UNPACKED_GB,
 ) -> pd.DataFrame:
     """The table in a file, as a pandas DataFrame whose column names are text.
 
@@ -45,6 +36,7 @@ def read_table(
         share: ``(i, n)`` gives the i-th, from 0, of n parts of consecutive rows, cut as by ``numpy.array_split``; it
             may be empty. Of ``.npy`` and ``.parquet`` only that part is read; texts and ``.npz`` are read completely,
             because all rows of a column decide its type.
+        max_unpacked: gigabytes that a compressed text, a Parquet file or an archive may unpack to; more is refused.
 
     Returns:
         The frame. ``frame.attrs["header"]`` is False for a file without column names; they are c0, c1, ... then.
@@ -61,6 +53,7 @@ def read_table(
     """
     path = Path(path)
     share_of(0, share)
+    check_limit(max_unpacked)
     suffix, compression = format_of(path)
     if path.is_dir():
         raise TableError(path, "is a folder; name a file in it")
@@ -73,14 +66,16 @@ def read_table(
             data = path.read_bytes()
             if compression:
                 with refuse_broken(path, f"is not a complete {path.suffix} file, perhaps cut off"):
-                    data = DECOMPRESS[compression](data)
+                    data = decompress(path, data, compression, max_unpacked)
             frame = read_text(path, data, delimiter, encoding, share, progress)
         else:
-            frame = READERS[suffix](path, share)
+            more = () if suffix == ".npy" else (max_unpacked,)  # an array is as large as its file
+            frame = READERS[suffix](path, share, *more)
     except OSError as error:
         raise TableFileError(path, f"cannot be read: {reason(error)}") from None
-    except MemoryError:
-        raise TableError(path, "does not fit in memory; use fewer rows or columns") from None
+    except MemoryError as error:
+        size = f" ({reason(error)})" if str(error) else ""
+        raise TableError(path, f"does not fit in memory{size}; use fewer rows or columns") from None
     if not len(frame.columns):
         raise TableError(path, "has no columns")
     if not len(frame) and share == (0, 1):
@@ -91,4 +86,4 @@ def read_table(
 def format_of(path: Path) -> tuple[str, str]:
     """The suffix that gives the format, and that of the compression or the empty text."""
     *_, before, last = ["", "", *(suffix.lower() for suffix in path.suffixes)]
-    return (before, last) if last in DECOMPRESS else (last, "")
+    return (before, last) if last in COMPRESSIONS else (last, "")

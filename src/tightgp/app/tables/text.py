@@ -20,6 +20,7 @@ from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
 
 from tightgp.app.tables.columns import MISSING, check_names, parse_numbers, to_pandas
 from tightgp.app.tables.errors import NO_ROWS, TableError, quoted, reason
+from tightgp.app.tables.limits import check_cells, refuse_long
 from tightgp.app.tables.rows import file_row, share_of
 from tightgp.progress import ProgressBar
 
@@ -110,15 +111,22 @@ def _parse(path: Path, text: bytes, body: slice, names: list[str], header: bool,
     # Arrow's own allocator asks the system for memory for each block, which takes longer than parsing.
     pool = pa.system_memory_pool()
     for block_bytes in (_BLOCK_BYTES, min(size + 1, 2**31 - 1)):
+        if block_bytes > _BLOCK_BYTES:
+            for row, cells in enumerate(_records(text, delimiter), 1):  # Arrow may not survive cells of 300 MB
+                refuse_long(path, max(map(len, cells), default=0), f"row {row}")
         reading = ReadOptions(block_size=block_bytes, column_names=names, skip_rows_after_names=int(header))
         source = pa.BufferReader(memoryview(text)[body])
         try:
             with ProgressBar(size, show, "reading", in_bytes=True) as bar:
                 source = pa.PythonFile(bar.wrap_file(source), "r") if show else source
-                return read_csv(source, reading, parsing, conversion, pool)
+                table = read_csv(source, reading, parsing, conversion, pool)
+            check_cells(path, table)
+            return table
         except pa.ArrowMemoryError:
             raise MemoryError from None
         except pa.ArrowException as error:
+            if "worker thread" in str(error):
+                raise MemoryError("no memory for another thread") from None
             problem = reason(error)  # it may be that a record is longer than a block
     # Arrow numbers rows only when it parses with one thread, and without the blank lines.
     for row, cells in enumerate(_records(text, delimiter), 1):

@@ -16,6 +16,8 @@ from tightgp.io.files import atomic_write
 
 #: Column names that a reader would misread unless they are quoted.
 _QUOTED_NAME = re.compile(r'.*[",;|\t\r\n].*|\s*[-+.,\d].*|\s.*|.*\s|', re.DOTALL)
+#: Texts that a spreadsheet takes for formulas, unless they are numbers.
+_FORMULA, _NUMBER = r"^[=@\t\r]|^[-+].", r"^[-+]([0-9]+([.,][0-9]*)?|[.,][0-9]+)([eE][-+]?[0-9]+)?$"
 _UNITS_A_DAY = {"s": 86_400.0, "ms": 86_400e3, "us": 86_400e6, "ns": 86_400e9}
 _ARROW_COMPRESSION = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", "": None}
 
@@ -30,11 +32,13 @@ def check_writable(path) -> None:
         raise TableError(path, "cannot be written; use the suffix .csv, .tsv or .txt (also with .gz, ...), or .parquet")
 
 
-def write_table(frame: pd.DataFrame, path) -> None:
+def write_table(frame: pd.DataFrame, path, formulas: bool = True) -> None:
     """Write a pandas DataFrame, without its index, in the format of the suffix: CSV (.tsv and .txt with tabs), Parquet.
 
     Numbers are written so that they read back exactly. In text, durations are days, and texts that look like
-    numbers, dates or missing cells read back as these.
+    numbers, dates or missing cells read back as these. A spreadsheet runs texts that begin with ``=``, ``+``, ``-`` or
+    ``@`` as formulas: with ``formulas=False`` these get an apostrophe before them, in text files, unless they are
+    numbers.
     """
     check_writable(path)
     path = Path(path)
@@ -48,6 +52,7 @@ def write_table(frame: pd.DataFrame, path) -> None:
 
                 pq.write_table(table, file)
             else:
+                table = table if formulas else _without_formulas(table)
                 _write_text(table, file, "," if suffix == ".csv" else "\t")
     except OSError as error:
         raise TableFileError(path, f"cannot be written: {reason(error)}") from None
@@ -83,6 +88,20 @@ def _write_text(table, file, delimiter: str) -> None:
     file.write(f"{delimiter.join(names)}\n".encode())
     table = pa.table([_as_text(column, table.num_columns) for column in table.columns], table.column_names)
     csv.write_csv(table, file, csv.WriteOptions(include_header=False, delimiter=delimiter))
+
+
+def _without_formulas(table):
+    """The table with an apostrophe before the names and texts that a spreadsheet would run."""
+    columns = []
+    for column in table.columns:
+        column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            matches = pc.and_not(pc.match_substring_regex(column, _FORMULA), pc.match_substring_regex(column, _NUMBER))
+            apostrophe, nothing = pa.scalar("'", column.type), pa.scalar("", column.type)
+            marked = pc.binary_join_element_wise(apostrophe, column, nothing)
+            column = pc.if_else(pc.fill_null(matches, False), marked, column)
+        columns.append(column)
+    return pa.table(columns, [f"'{name}" if re.search(_FORMULA, name) else name for name in table.column_names])
 
 
 def _as_text(column, num_columns: int):
