@@ -43,9 +43,13 @@ def test_the_bracket_holds_and_narrows_with_all_work(seed, noise):
         certifier.work(what)
         ends.append(certifier.ends)
     lower, upper, certain = (np.array([getattr(e, name) for e in ends]) for name in ("lower", "upper", "certain_upper"))
-    assert np.all(lower <= evidence + slack) and np.all(evidence <= upper + slack) and np.all(upper <= certain)
-    assert np.all(np.diff(lower) >= 0) and np.all(np.diff(upper) <= 0)
-    assert lower[-1] > lower[0] and upper[-1] < upper[0]
+    assert np.all(lower <= evidence + slack)
+    assert np.all(evidence <= upper + slack)
+    assert np.all(upper <= certain)
+    assert np.all(np.diff(lower) >= 0)
+    assert np.all(np.diff(upper) <= 0)
+    assert lower[-1] > lower[0]
+    assert upper[-1] < upper[0]
     # All earlier rows are conditioners now and the solver has converged: the lower bound is the evidence.
     assert lower[-1] == pytest.approx(evidence, abs=1e-6 * N)
     assert certifier.ends.estimate == pytest.approx(evidence, abs=0.2 * N)
@@ -118,8 +122,10 @@ def test_effort_and_seconds(problem):
     model = tgp.SGPR(kernel, Z, 0.2, bound=tgp.Vecchia(8))
     cheap, tight = model.evidence_bracket(data), model.evidence_bracket(data, effort=1e-9, seconds=1e-6)
     assert cheap.certificate is None
-    assert cheap.lower < tight.lower <= evidence + 1e-6 and evidence <= tight.upper <= cheap.upper
-    assert tight.certificate.steps == 5 and "5 steps" in str(tight.certificate)
+    assert cheap.lower < tight.lower <= evidence + 1e-6
+    assert evidence <= tight.upper <= cheap.upper
+    assert tight.certificate.steps == 5
+    assert "5 steps" in str(tight.certificate)
     assert model.evidence_bracket(data, effort=1e3) == model.evidence_bracket(data)
 
 

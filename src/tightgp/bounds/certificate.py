@@ -40,6 +40,8 @@ PROBES = 64
 #: Rows that all others are given beside their neighbours, and numbers of neighbours, tried one after the other.
 #: Neighbouring rows share theirs, so that a group has 256 rows, then 512, and then 1024.
 INDUCING_ROWS, BLOCK, NEIGHBOURS = 512, 32, (224, 480, 992)
+#: With more rows than this the first number of neighbours is passed over.
+_MANY = 4000
 #: Steps of conjugate gradients between two looks at the bracket, and most steps.
 _STEPS, _MOST_STEPS = 5, 200
 
@@ -178,7 +180,9 @@ class Certifier:
     def __init__(self, problem: Problem, cheap: EvidenceBracket, rows_given: int, neighbours: tuple[int, ...]):
         self.problem, self._cheap = problem, cheap
         self._outputs = problem.rows.y.shape[1]
-        self._left = [k for i, k in enumerate(neighbours) if i == 0 or neighbours[i - 1] < problem.num_data]
+        few = [k for i, k in enumerate(neighbours) if i == 0 or neighbours[i - 1] < problem.num_data]
+        # Of many rows a product with K takes longer than a better root, which saves products.
+        self._left = few[1:] if len(few) > 1 and problem.num_data > _MANY else few
         self._chosen = choose_rows(problem, rows_given)
         self._inducing: InducingRows = _inducing_rows(problem, jnp.asarray(self._chosen))
         self.root: SparseRoot = _root(problem, self._inducing, self._table(self._left[0]))

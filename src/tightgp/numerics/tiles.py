@@ -27,9 +27,10 @@ def product(
 
     What a kernel adds to the diagonal alone, such as white noise, is part of it.
 
+    >>> import jax.numpy as jnp
     >>> from tightgp.numerics import tiles
-    >>> kernel = tgp.kernels.Matern32() + tgp.kernels.White(0.5)
-    >>> bool(np.allclose(tiles.product(kernel, X, y[:, None], most=7), kernel(X) @ y[:, None]))
+    >>> kernel, V = tgp.kernels.Matern32() + tgp.kernels.White(0.5), jnp.asarray(y)[:, None]
+    >>> bool(np.allclose(tiles.product(kernel, jnp.asarray(X), V, most=7), kernel(X) @ V))
     True
     """
     plan = chunks.plan(len(X), most or rows_at_a_time(len(X), X.dtype.itemsize))
@@ -42,3 +43,14 @@ def diagonal_alone(kernel: Any, X: Float[Array, "n d"]) -> Float[Array, " n"]:
     """What a kernel adds to the variance of a row, and not to its covariance with another row at the same place."""
     other: Callable = jax.vmap(lambda x: kernel(x[None], x[None])[0, 0])
     return kernel.diagonal(X) - other(X)
+
+
+def cotangents(
+    kernel: Any, X: Float[Array, "n d"], own: Float[Array, "k d"], bar: Float[Array, "k n"], alone: Float[Array, " k"]
+) -> Any:
+    """The derivatives of ``Σ bar·k(own, X) + Σ alone·diagonal_alone(own)`` in the kernel, in ``X`` and in ``own``."""
+
+    def values(kernel, X, own):
+        return kernel(own, X), diagonal_alone(kernel, own)
+
+    return jax.vjp(values, kernel, X, own)[1]((bar, alone))
