@@ -106,10 +106,19 @@ def sparse_root(
     No group may hold an inducing row.
     """
 
+    return sparse_root_given(kernel, rows._replace(A=inducing.A), inducing, groups, own)
+
+
+@linalg.full_precision
+def sparse_root_given(
+    kernel: Kernel, rows: ScaledRows, inducing: InducingRows, groups: Int[Array, "b t"], own: int
+) -> SparseRoot:
+    """The root of what ``rows.A`` leaves of C: with inducing points' A, each block is given those too."""
+
     def roots(A, P, here):
         return stacks.conditional_roots(A, P, own) * here[:, None, :]
 
-    w = _over_groups(kernel, rows._replace(A=inducing.A), groups, roots)
+    w = _over_groups(kernel, rows, groups, roots)
     return SparseRoot(*inducing, groups, w.reshape(-1, own, groups.shape[1])[: len(groups)])
 
 

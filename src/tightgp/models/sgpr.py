@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tightgp import checks, distributed, means, parameters
-from tightgp.bounds import certificate, collapsed, statistics, structures
+from tightgp.bounds import adapted, certificate, collapsed, statistics, structures
 from tightgp.bounds.evidence import EvidenceBracket
 from tightgp.bounds.latents import Latents
 from tightgp.bounds.statistics import Process
@@ -94,7 +94,7 @@ class SGPR(Grouped):
         self.kernel = parameters.cast(kernel, dtype)
         self.mean = parameters.cast(mean, dtype)
         self._noise_variance = parameters.cast(noise_parameter(noise_variance), dtype)
-        self.bound, self.metric = structures.named(bound), None
+        self.bound, self.metric = adapted.Certified() if bound == "certified" else structures.named(bound), None
         self.jitter = jitter_level(jitter, dtype)
         checks.choice("precision", precision, PRECISIONS)
         if precision == "mixed" and self.bound.partition.neighbours:
@@ -186,7 +186,7 @@ class SGPR(Grouped):
         model, rows = self.prepare(data)
         latents, residual = distributed.run_together(_posterior, model, rows)
         check_finite(jnp.sum(latents.q[0].mean), model, rows)
-        structure = model.bound.for_rows(data.num_data)
+        structure = model.bound.collected.for_rows(data.num_data)
         order = data.placed(model.bound.partition, model.metric)[1]
         training = TrainingRows(data.rows(), structure, model._process(), order, residual)
         return Posterior(
@@ -246,6 +246,10 @@ class SGPR(Grouped):
 
 @eqx.filter_jit
 def _elbo(model: SGPR, rows: PlacedRows, chunk: int | None):
+    if isinstance(model.bound, adapted.Adapted):
+        value, factor, clamped, steps = adapted.lower_bound(model._process(), rows, model.bound, model.jitter)
+        followed = {"jitter": factor.jitter, "clamped": clamped, "solver_steps": steps}
+        return value, {"noise_variance": model.noise_variance, **followed}
     dtype = "float32" if model.precision == "mixed" else None
     sums, factor = statistics.collect(model._process(), rows, model.bound, model.jitter, chunk, dtype)
     value = collapsed.lower_bound(sums, model.bound)
@@ -261,6 +265,6 @@ def _upper_bound(model: SGPR, rows: PlacedRows):
 @eqx.filter_jit
 @linalg.full_precision
 def _posterior(model: SGPR, rows: PlacedRows):
-    sums, factor = statistics.collect(model._process(), rows, model.bound, model.jitter)
+    sums, factor = statistics.collect(model._process(), rows, model.bound.collected, model.jitter)
     latents = Latents(model.kernel, model.Z, Whitener(factor.inverse), (collapsed.optimal_q(sums),))
     return latents, sums.residual
