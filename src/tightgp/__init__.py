@@ -9,6 +9,7 @@ if _os.environ.get("TIGHTGP_X64", "1") != "0":
     _jax.config.update("jax_enable_x64", True)
 
 from tightgp import datasets, distributed, inducing, kernels, likelihoods, means, parameters, priors
+from tightgp.bounds.adapted import Certified
 from tightgp.bounds.evidence import EvidenceBracket
 from tightgp.bounds.structures import Block, Neighbours, PowerEP, Structure, Vecchia
 from tightgp.data import Batches, Dataset
@@ -35,6 +36,7 @@ __all__ = [
     "Batches",
     "BayesianGPLVM",
     "Block",
+    "Certified",
     "Dataset",
     "DeepGP",
     "EvidenceBracket",

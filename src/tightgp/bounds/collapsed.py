@@ -23,6 +23,12 @@ def _gaussian(stats: Statistics, logdet, quadratic):
     return -0.5 * (outputs * (stats.rows * _LOG_2PI + stats.log_noise + logdet) + quadratic)
 
 
+def quadratic(stats: Statistics) -> Float[Array, ""]:
+    """``tr(ỹᵀ(I + AᵀA)⁻¹ỹ)``, the quadratic term of the bound."""
+    B = _factor_B(stats.S)
+    return stats.yy - linalg.logdet_quadratic(B.matrix, stats.b, B.inverse)[1]
+
+
 def lower_bound(stats: Statistics, structure: Structure) -> Float[Array, ""]:
     """The collapsed objective (maths 2.1, 2.2): ``log N(y | m, Q + σ²I) − ½PΦ``, in total nats."""
     B = _factor_B(stats.S)

@@ -85,6 +85,11 @@ class Structure(abc.ABC):
         return self
 
     @property
+    def collected(self) -> "Structure":
+        """The structure whose sums over the data the objective and the posterior are made of."""
+        return self
+
+    @property
     def uniform(self) -> bool:
         """Whether Φ depends on Σ r alone, so that every row counts alike."""
         return False

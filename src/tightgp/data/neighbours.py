@@ -119,7 +119,7 @@ def conditioners(X: "np.ndarray | Reordered", metric: np.ndarray, partition: Par
     """
     size = partition.pieces(count).size
     pieces = (X[start : start + size] for start in range(0, len(X), size))
-    return np.concatenate([_earlier(np.asarray(piece, np.float64) / metric, partition) for piece in pieces])
+    return np.concatenate([earlier_rows(np.asarray(piece, np.float64) / metric, partition) for piece in pieces])
 
 
 def groups(conditioners: np.ndarray, partition: Partition, rows: int) -> np.ndarray:
@@ -137,12 +137,17 @@ def groups(conditioners: np.ndarray, partition: Partition, rows: int) -> np.ndar
     return np.concatenate([given, np.where(own < rows, own, -1)], axis=1)[: -(-rows // partition.size)]
 
 
-def _earlier(X: np.ndarray, partition: Partition) -> np.ndarray:
+def arrival(blocks: int, seed: int) -> np.ndarray:
+    """The blocks in the order in which they come."""
+    return np.random.default_rng(seed).permutation(blocks)
+
+
+def earlier_rows(X: np.ndarray, partition: Partition) -> np.ndarray:
     """`conditioners` within one piece, whose inputs are scaled."""
     size, n = partition.size, len(X)
     starts = np.arange(0, n, size)
     means = np.add.reduceat(X, starts, axis=0) / np.diff(np.append(starts, n))[:, None]
-    come = np.random.default_rng(partition.seed).permutation(len(starts))  # the blocks in the order in which they come
+    come = arrival(len(starts), partition.seed)
     place = np.empty(len(starts), np.int64)
     place[come] = np.arange(len(starts))
     of_row = np.repeat(place, size)[:n]  # the place of each row's block in that order

@@ -8,13 +8,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from tightgp import means, parameters
+from tightgp.bounds import exact
 from tightgp.bounds.latents import Latents, Whitened
 from tightgp.data import Dataset
 from tightgp.data.placement import OnDevice, PlacedRows, on_device
 from tightgp.data.rows import Rows
 from tightgp.kernels import Kernel
 from tightgp.models import base
-from tightgp.numerics import linalg
+from tightgp.numerics import dense, linalg
 from tightgp.numerics.linalg import Whitener
 from tightgp.parameters import Parameter
 from tightgp.posterior import Posterior
@@ -73,11 +74,9 @@ class ExactGP(base.Model):
     @eqx.filter_jit
     def value_on(self, rows: PlacedRows, key: jax.Array | None = None) -> tuple[Float[Array, ""], dict[str, Any]]:
         assert isinstance(rows, OnDevice)
-        factor, y = _factor(self, rows.rows)
-        logdet, quadratic = linalg.logdet_quadratic(factor.matrix, y, factor.inverse)
-        n, p = y.shape
-        value = -0.5 * (p * (n * jnp.log(2 * jnp.pi) + logdet) + quadratic)
-        return value, {"noise_variance": self.noise_variance, "jitter": factor.jitter}
+        X = rows.rows.X
+        value, jitter = exact.log_density(self.kernel, X, rows.rows.y - self.mean(X), _noise(self, rows.rows))
+        return value, {"noise_variance": self.noise_variance, "jitter": jitter}
 
     def random_start(self, key: jax.Array, rows: PlacedRows) -> "ExactGP":
         return parameters.perturbed(self, key)
@@ -87,14 +86,14 @@ class ExactGP(base.Model):
         return base.explain_rows(self, rows, self.kernel, rows.rows.X, "Kff")
 
 
-def _factor(model: ExactGP, rows: Rows):
+def _noise(model: ExactGP, rows: Rows) -> Float[Array, " n"]:
+    """Noise variance of each row."""
     known = 0.0 if rows.noise_variance is None else rows.noise_variance
-    noise = jnp.broadcast_to(model.noise_variance.astype(rows.X.dtype) + known, (rows.num_rows,))
-    return linalg.factorise(model.kernel(rows.X) + jnp.diag(noise), jitter=0.0), rows.y - model.mean(rows.X)
+    return jnp.broadcast_to(model.noise_variance.astype(rows.X.dtype) + known, (rows.num_rows,))
 
 
 @eqx.filter_jit
 @linalg.full_precision
 def _latents(model: ExactGP, rows: Rows) -> Latents:
-    factor, y = _factor(model, rows)
-    return Latents(model.kernel, rows.X, Whitener(factor.inverse), (Whitened(factor.inverse @ y, None),))
+    W = dense.inverse(exact.factor(model.kernel, rows.X, _noise(model, rows))[0])
+    return Latents(model.kernel, rows.X, Whitener(W), (Whitened(W @ (rows.y - model.mean(rows.X)), None),))

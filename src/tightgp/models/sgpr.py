@@ -1,5 +1,6 @@
 """Sparse GP regression with the collapsed bounds."""
 
+import math
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -9,12 +10,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tightgp import checks, distributed, means, parameters
-from tightgp.bounds import collapsed, statistics, structures
+from tightgp.bounds import adapted, certificate, collapsed, statistics, structures
 from tightgp.bounds.evidence import EvidenceBracket
 from tightgp.bounds.latents import Latents
 from tightgp.bounds.statistics import Process
 from tightgp.bounds.structures import Structure
 from tightgp.data import Dataset
+from tightgp.data.partition import metric_of
 from tightgp.data.placement import PlacedRows
 from tightgp.kernels import Kernel
 from tightgp.likelihoods import Gaussian
@@ -92,7 +94,7 @@ class SGPR(Grouped):
         self.kernel = parameters.cast(kernel, dtype)
         self.mean = parameters.cast(mean, dtype)
         self._noise_variance = parameters.cast(noise_parameter(noise_variance), dtype)
-        self.bound, self.metric = structures.named(bound), None
+        self.bound, self.metric = adapted.Certified() if bound == "certified" else structures.named(bound), None
         self.jitter = jitter_level(jitter, dtype)
         checks.choice("precision", precision, PRECISIONS)
         if precision == "mixed" and self.bound.partition.neighbours:
@@ -126,17 +128,54 @@ class SGPR(Grouped):
         model = with_fields(self, bound=structures.STANDARD)
         return check_finite(distributed.run_together(_upper_bound, model, rows), model, rows)
 
-    def evidence_bracket(self, data: Dataset) -> EvidenceBracket:
-        """Lower and upper bound on the log evidence: is M large enough? (maths §9)
+    def evidence_bracket(
+        self, data: Dataset, effort: float | None = None, seconds: float | None = None
+    ) -> EvidenceBracket:
+        """Lower and upper bound on the log evidence of the exact GP with these parameters (maths §9, §12).
 
-        Under Vecchia and Power EP, which are no bounds, the lower bound is the one with the same blocks and neighbours.
-        Both are in full precision.
+        By default it takes one more pass over the data: is M large enough? Under Vecchia and Power EP, which are no
+        bounds, the lower bound is then the one with the same blocks and neighbours. Both are in full precision.
+
+        With ``effort`` or ``seconds`` the bracket is tightened until it is as narrow as ``effort`` says, or until time
+        is up, by products with the N×N kernel matrix, which is never kept: each takes O(N²) time, and memory is O(N)
+        times a few hundred. What is wanted is a width or a time, so these are the arguments; how many steps and
+        neighbours that takes is decided on the way, and ``bracket.certificate`` says it. The lower end holds always;
+        the upper end with a probability of at least 1 − 10⁻⁶ over the draw of random probes.
+
+        Args:
+            data: the training data.
+            effort: the width at which to stop, in nats a row.
+            seconds: no more work is begun that would not end by then. The first look at the data is always taken.
+
+        >>> model = tgp.SGPR(tgp.kernels.SquaredExponential(), X[:10], noise_variance=0.1, bound=tgp.Vecchia(8))
+        >>> print(model.evidence_bracket(tgp.Dataset(X, y), effort=0.01).sentence)
+        The lower bound is within ... nats a row of the log evidence of the exact GP with these parameters.
         """
         model = with_fields(self, precision="full")
         if not self.bound.is_bound:
             model = with_fields(model, bound=self.bound.as_bound)
+        if effort is not None or seconds is not None:
+            self._check_effort(data, effort, seconds)
         lower, upper = float(model.elbo(data)), float(model.upper_bound(data))
-        return EvidenceBracket(lower, upper, distributed.total_count(data.num_data))
+        cheap = EvidenceBracket(lower, upper, distributed.total_count(data.num_data))
+        if effort is None and seconds is None:
+            return cheap
+        metric = metric_of(data.X, [self.kernel.length_scales(data.num_inputs)])
+        limits = (0.0 if effort is None else effort, math.inf if seconds is None else seconds)
+        return certificate.certify(self._process(), data.rows(), metric, self.jitter, cheap, *limits)
+
+    def _check_effort(self, data: Dataset, effort: float | None, seconds: float | None) -> None:
+        """Refuse what has no certificate."""
+        for name, value in (("effort", effort), ("seconds", seconds)):
+            if value is not None:
+                checks.positive(name, value)
+        if distributed.is_multiprocess():
+            raise ValueError("effort and seconds need one process; leave them out, or use one process with all rows")
+        self.check_data(data)
+        if data.uncertain_inputs is not None:
+            raise ValueError("effort and seconds need inputs that are known, not input_variance; leave them out")
+        if self.Z.dtype != jnp.float64:
+            raise ValueError(f"effort and seconds need 64-bit floats, not {self.Z.dtype}; pass Z and data as float64")
 
     def posterior(self, data: Dataset) -> Posterior:
         """The posterior at the optimal q(u) (maths 8.1), its factors computed once.
@@ -147,7 +186,7 @@ class SGPR(Grouped):
         model, rows = self.prepare(data)
         latents, residual = distributed.run_together(_posterior, model, rows)
         check_finite(jnp.sum(latents.q[0].mean), model, rows)
-        structure = model.bound.for_rows(data.num_data)
+        structure = model.bound.collected.for_rows(data.num_data)
         order = data.placed(model.bound.partition, model.metric)[1]
         training = TrainingRows(data.rows(), structure, model._process(), order, residual)
         return Posterior(
@@ -207,6 +246,10 @@ class SGPR(Grouped):
 
 @eqx.filter_jit
 def _elbo(model: SGPR, rows: PlacedRows, chunk: int | None):
+    if isinstance(model.bound, adapted.Adapted):
+        value, factor, clamped, steps = adapted.lower_bound(model._process(), rows, model.bound, model.jitter)
+        followed = {"jitter": factor.jitter, "clamped": clamped, "solver_steps": steps}
+        return value, {"noise_variance": model.noise_variance, **followed}
     dtype = "float32" if model.precision == "mixed" else None
     sums, factor = statistics.collect(model._process(), rows, model.bound, model.jitter, chunk, dtype)
     value = collapsed.lower_bound(sums, model.bound)
@@ -222,6 +265,6 @@ def _upper_bound(model: SGPR, rows: PlacedRows):
 @eqx.filter_jit
 @linalg.full_precision
 def _posterior(model: SGPR, rows: PlacedRows):
-    sums, factor = statistics.collect(model._process(), rows, model.bound, model.jitter)
+    sums, factor = statistics.collect(model._process(), rows, model.bound.collected, model.jitter)
     latents = Latents(model.kernel, model.Z, Whitener(factor.inverse), (collapsed.optimal_q(sums),))
     return latents, sums.residual
