@@ -37,6 +37,9 @@ class Request:
     neighbours: Annotated[
         str, option("Nearest training rows that each prediction also uses, or auto to choose (gaussian).")
     ] = "auto"
+    target_transform: Annotated[
+        str, option("log, sqrt, yeo-johnson, sinh-arcsinh, none, or auto to choose by evidence (gaussian).")
+    ] = "auto"
     max_iter: Annotated[
         int | None, option("Most iterations (collapsed), steps (full) or epochs (minibatch).", min=1)
     ] = None

@@ -65,13 +65,21 @@ def gather(
         training=_training(estimator),
         evidence=_evidence(estimator, len(targets)),
         scales=_scales(estimator, len(targets)),
-        noise_sd=None if estimator.noise_variance_ is None else float(np.sqrt(np.ravel(estimator.noise_variance_)[0])),
+        noise_sd=_noise_sd(estimator),
         heldout=scores,
         relevance=tuple(sorted((estimator.relevance_ or {}).items(), key=lambda one: -one[1])),
         slices=slices,
         fixed=fixed,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _noise_sd(estimator) -> float | None:
+    """The noise in the target's units; None where there is none, or where it is that of a transformed target."""
+    transform = getattr(estimator, "target_transform_", None)
+    if estimator.noise_variance_ is None or not (transform is None or transform.is_identity):
+        return None
+    return float(np.sqrt(np.ravel(estimator.noise_variance_)[0]))
 
 
 def _subject(estimator, source: str, target: str, num_rows: int, num_heldout: int) -> Subject:
