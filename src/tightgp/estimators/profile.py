@@ -42,16 +42,18 @@ class ProfiledGP:
         """Log evidence of targets (n,), at the best lengthscale, noise and scale."""
         return float(np.max(self._evidences(z)))
 
-    def left_out_log_density(self, z: np.ndarray) -> np.ndarray:
-        """Log density (n,) of each target given all others, at the lengthscale, noise and scale of `evidence`."""
+    def left_out(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance (n,) of each target given all others, at the numbers of `evidence`."""
         length, noise = np.unravel_index(np.argmax(self._evidences(z)), (len(self.values), len(_NOISES)))
-        variances = self._variances()[length, noise]
-        vectors, centred = self.vectors[length], z - np.mean(z)
-        rotated = vectors.T @ centred
-        scale = np.mean(rotated**2 / variances)
+        variances, vectors = self._variances()[length, noise], self.vectors[length]
+        rotated = (z - np.mean(z)) @ vectors
         precision = (vectors**2) @ (1 / variances)
-        error, variance = (vectors @ (rotated / variances)) / precision, scale / precision
-        return -0.5 * (np.log(2 * np.pi * variance) + error**2 / variance)
+        return z - (vectors @ (rotated / variances)) / precision, np.mean(rotated**2 / variances) / precision
+
+    def left_out_log_density(self, z: np.ndarray) -> np.ndarray:
+        """Log density (n,) of each target given all others."""
+        mean, variance = self.left_out(z)
+        return -0.5 * (np.log(2 * np.pi * variance) + (z - mean) ** 2 / variance)
 
     def _variances(self) -> np.ndarray:
         """The eigenvalues (L, S, n) of the covariance for each lengthscale and share of noise, up to scale."""

@@ -93,7 +93,7 @@ def _sparse_method(name: str, estimator, problem: Problem) -> Method:
 
 
 def _exact_method(sparse, request: CompareRequest, problem: Problem, terminal: Terminal) -> Method:
-    """The exact GP on the data that a sparse one was fitted to, transformed and standardised alike and from the same start."""
+    """The exact GP on the data of a sparse one, transformed and standardised alike, from the same start."""
     encoding, shift, scale = sparse.encoding_, sparse.target_mean_, sparse.target_scale_
     transform = sparse.target_transform_
     data = Dataset(encoding.transform(problem.X), (transform.forward(problem.y) - shift) / scale)

@@ -16,6 +16,7 @@ from tightgp.app.cli.problem import Problem, make_estimator, read_problem
 from tightgp.app.cli.processes import Processes, check_same_options, gather_frame, run_in_all, run_in_leader
 from tightgp.app.cli.terminal import Terminal
 from tightgp.app.report import gather
+from tightgp.app.tables.readings import to_plain
 from tightgp.io import modelfile
 from tightgp.training.result import StopReason
 
@@ -58,6 +59,7 @@ def fit(
             folder.abandon()
         raise
     estimator.set_params(checkpoint=None, resume=False, verbose=0)
+    estimator.readings_ = to_plain(problem.readings)
     for line in estimator.encoding_.describe() + [estimator.training_] * verbose:
         terminal.message(f"  {line}")
     shown = _shown_in_report(estimator, problem)

@@ -33,6 +33,7 @@ def read_table(
     encoding: str = "utf-8",
     progress: bool = True,
     share: tuple[int, int] = (0, 1),
+    strict: bool = True,
 ) -> pd.DataFrame:
     """The table in a file, as a pandas DataFrame whose column names are text.
 
@@ -45,6 +46,7 @@ def read_table(
         share: ``(i, n)`` gives the i-th, from 0, of n parts of consecutive rows, cut as by ``numpy.array_split``; it
             may be empty. Of ``.npy`` and ``.parquet`` only that part is read; texts and ``.npz`` are read completely,
             because all rows of a column decide its type.
+        strict: refuse a column of numbers in which a few cells are none; otherwise it is a column of text.
 
     Returns:
         The frame. ``frame.attrs["header"]`` is False for a file without column names; they are c0, c1, ... then.
@@ -74,7 +76,7 @@ def read_table(
             if compression:
                 with refuse_broken(path, f"is not a complete {path.suffix} file, perhaps cut off"):
                     data = DECOMPRESS[compression](data)
-            frame = read_text(path, data, delimiter, encoding, share, progress)
+            frame = read_text(path, data, delimiter, encoding, share, progress, strict)
         else:
             frame = READERS[suffix](path, share)
     except OSError as error:
