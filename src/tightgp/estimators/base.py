@@ -17,6 +17,7 @@ from tightgp.estimators import processes
 from tightgp.estimators.cells import columns_of, is_frame
 from tightgp.estimators.encoding import Encoding
 from tightgp.estimators.growth import grow
+from tightgp.estimators.levels import numeric_targets
 from tightgp.estimators.plan import Plan
 from tightgp.estimators.recipes import Recipe, has_converged
 from tightgp.estimators.settings import Settings
@@ -126,7 +127,7 @@ class SparseGP(GPEstimator):
         """The encoding of the inputs, features (n, D) and checked targets; ``options`` go to the check of targets."""
         X, y = distributed.all_succeed(lambda: self._checked(X, y, **options))
         if not distributed.is_multiprocess():
-            return *Encoding.fit_transform(X), y
+            return *Encoding.fit_transform(X, numeric_targets(y, self.task)), y
         names = distributed.all_succeed(lambda: list(columns_of(X)))
         distributed.check_same("the columns of X", json.dumps(names).encode())
         encoding = Encoding.fit(X, processes.read_all)

@@ -36,12 +36,14 @@ class Cells(NamedTuple):
             durations. A missing number is NaN; other missing cells have any value, but categories -1.
         missing: (n,) whether a cell is missing.
         levels: the text of each category; several may have the same.
+        ordered: whether the levels are in order, lowest first.
     """
 
     kind: str
     values: np.ndarray
     missing: np.ndarray
     levels: Sequence[str] = ()
+    ordered: bool = False
 
 
 def is_frame(X) -> bool:
@@ -157,7 +159,8 @@ def _read_categories(column) -> Cells:
         if column.dtype.kind == "O" and pd.api.types.infer_dtype(column) != "string":
             column = column.map(_text, na_action="ignore")  # to factorize, True and 1 are the same
         codes, values = pd.factorize(column)
-    return Cells("category", codes, codes < 0, [_text(value) for value in values])
+    ordered = isinstance(column.dtype, pd.CategoricalDtype) and bool(column.cat.ordered) and len(values) > 2
+    return Cells("category", codes, codes < 0, [_text(value) for value in values], ordered)
 
 
 def _text(value: Any) -> str:

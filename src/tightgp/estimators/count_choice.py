@@ -15,14 +15,18 @@ from tightgp.estimators.target_transform import choose
 _ROWS = 512
 #: The dispersions of negative binomials that are tried; the least is nearly Poisson.
 _DISPERSIONS = np.geomspace(0.01, 20, 24)
-#: Nats a row that counts must gain over Gaussian noise, and the negative binomial over Poisson.
-_LEAST_GAIN = 0.02
+#: Nats a row that counts may lose to Gaussian noise, whose predictions are no whole numbers, and the share of zeros
+#: from which they are counts at all.
+_MOST_LOSS, _LEAST_ZEROS = 0.05, 0.005
+#: Nats a row that the negative binomial must gain over Poisson; more on few rows, where rates are badly known.
+_LEAST_GAIN, _LEAST_GAIN_OF_ALL = 0.05, 8.0
 
 
 class CountChoice(NamedTuple):
-    """The mean log probability of left-out rows under each distribution, the best, and the reason in words."""
+    """The mean log probability of left-out rows under each distribution, the best of counts, that of all, and why."""
 
     scores: dict[str, float]
+    counts: str
     best: str
     reason: str
 
@@ -34,8 +38,8 @@ def compare_counts(X: Any, y: np.ndarray, seed: int = 0) -> CountChoice:
     best transform of the targets, has the probability of the interval of length one around each whole number.
 
     >>> from tightgp.estimators.count_choice import compare_counts
-    >>> compare_counts(X, np.random.default_rng(0).poisson(np.exp(1 + y))).best
-    'poisson'
+    >>> compare_counts(X, np.round(10 + y)).best
+    'gaussian'
     """
     chosen = np.sort(np.random.default_rng(seed).choice(len(y), min(len(y), _ROWS), replace=False))
     X, y = (X.iloc[chosen] if hasattr(X, "iloc") else X[chosen]), np.asarray(y, float)[chosen]
@@ -47,12 +51,15 @@ def compare_counts(X: Any, y: np.ndarray, seed: int = 0) -> CountChoice:
     poisson = float(np.mean(stats.poisson.logpmf(y, rates)))
     dispersed = max(float(np.mean(_negative_binomial(y, rates, d))) for d in _DISPERSIONS)
     scores = {"gaussian": _gaussian(gp, features, y, seed), "poisson": poisson, "negative_binomial": dispersed}
-    needed = max(_LEAST_GAIN, 2 / len(y))
-    counts = "negative_binomial" if dispersed > poisson + needed else "poisson"
-    if scores[counts] < scores["gaussian"] + needed:
-        return CountChoice(scores, "gaussian", "and counts do not predict left-out rows better than Gaussian noise")
-    spread = "with more variance than Poisson" if counts == "negative_binomial" else "with the variance of Poisson"
-    return CountChoice(scores, counts, f"and counts {spread} predict left-out rows better than Gaussian noise")
+    dispersed_gain = dispersed - poisson - _LEAST_GAIN - _LEAST_GAIN_OF_ALL / len(y)
+    counts = "negative_binomial" if dispersed_gain > 0 else "poisson"
+    if np.sum(y == 0) < max(2, _LEAST_ZEROS * len(y)):
+        return CountChoice(scores, counts, "gaussian", "but hardly a zero")
+    if scores[counts] < scores["gaussian"] - _MOST_LOSS:
+        return CountChoice(scores, counts, "gaussian", "which Gaussian noise predicts better than counts do")
+    if counts == "poisson":
+        return CountChoice(scores, counts, counts, "with zeros, and the variance of Poisson counts")
+    return CountChoice(scores, counts, counts, "with zeros, and more variance than Poisson counts")
 
 
 def _rates(gp: ProfiledGP, y: np.ndarray) -> np.ndarray:

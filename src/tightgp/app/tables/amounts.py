@@ -44,10 +44,10 @@ def read_amounts(texts: list[str], decimal: str = "") -> Amounts:
     """Read different texts of one column as numbers; the decimal mark is found out unless it is given.
 
     >>> from tightgp.app.tables.amounts import read_amounts
-    >>> read_amounts(["$12,345.00", "($7.50)"]).values
-    array([12345. ,    -7.5])
-    >>> read_amounts(["12.345,67", "1,5"]).values
-    array([1.234567e+04, 1.500000e+00])
+    >>> read_amounts(["$12,345.00", "($7.50)"]).values.tolist()
+    [12345.0, -7.5]
+    >>> read_amounts(["12.345,67", "1,5"]).values.tolist()
+    [12345.67, 1.5]
     """
     missing = np.array([text.strip().casefold() in MISSING_WORDS for text in texts], bool)
     found = [None if gone else _AMOUNT.fullmatch(text.strip()) for text, gone in zip(texts, missing, strict=True)]

@@ -91,7 +91,7 @@ def inspect_column(frame: pd.DataFrame, name: str, choices: Choices, is_target: 
     if "<" in wanted:
         return _read_as(frame, column, Reading("ordered", tuple(map(str.strip, wanted.split("<")))), [])
     if wanted == "date" or (wanted != "number" and column.dtype.kind in "iuf"):
-        numbers = column.dropna().to_numpy() if column.dtype.kind in "iuf" else np.zeros(0)
+        numbers = _finite(column) if column.dtype.kind in "iuf" else np.zeros(0)
         whole = len(numbers) > 0 and bool(np.all(numbers % 1 == 0))
         if whole and not is_target and (wanted == "date" or dates.are_compact_dates(name, numbers)):
             text = f"whole numbers such as {int(numbers[0])} are dates"
@@ -183,7 +183,7 @@ def _read_as(frame, column: pd.Series, reading: Reading, notes: list[Finding], l
 
 
 def _inspect_numbers(column: pd.Series, name: str, wanted: str, is_target: bool) -> Inspected:
-    values = column.dropna().to_numpy(np.float64)
+    values = _finite(column)
     n, whole = len(column), len(values) > 0 and bool(np.all(values % 1 == 0))
     if not wanted and not is_target and whole and n >= FEW_ROWS and len(values) == n:
         if np.all(np.diff(values) == 1) and values[0] in (0, 1):
@@ -207,6 +207,11 @@ def _inspect_numbers(column: pd.Series, name: str, wanted: str, is_target: bool)
     reading = Reading("missing", tuple(str(value) for value in found))
     note = Finding(name, f"{shown} in {count} rows is far from the rest: read as missing", option(name, "number"))
     return Inspected(reading.apply(column)[0], [note], [reading])
+
+
+def _finite(column: pd.Series) -> np.ndarray:
+    values = column.to_numpy(np.float64, na_value=np.nan)
+    return values[np.isfinite(values)]
 
 
 def _is_sentinel(value: float, values: np.ndarray) -> bool:

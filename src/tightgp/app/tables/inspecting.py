@@ -74,6 +74,11 @@ def inspect_table(frame: pd.DataFrame, target: str | None = None, choices: Choic
                 findings.append(one)
                 left_out.append(name)
     inputs = [name for name in frame.columns if name != target]
+    if set(inputs) <= set(left_out):
+        # Better than nothing: what looks like an index or an identifier, if it is of numbers.
+        kept = [name for name in inputs if read[name].dtype.kind in "iuf" and read[name].nunique() > 1]
+        left_out = [name for name in left_out if name not in kept]
+        findings = [one for one in findings if one.column not in map(str, kept)]
     if inputs and set(inputs) <= set(left_out):
         findings.append(Finding("all columns", "nothing is left to predict from", option(inputs[0], "keep"), "problem"))
     made = with_columns(frame, read).drop(columns=left_out)
