@@ -14,7 +14,7 @@ from tightgp import distributed
 from tightgp.bounds.structures import Structure
 from tightgp.data import Dataset
 from tightgp.estimators import processes
-from tightgp.estimators.cells import columns_of, is_frame
+from tightgp.estimators.cells import as_table, columns_of, is_frame
 from tightgp.estimators.encoding import Encoding
 from tightgp.estimators.growth import grow
 from tightgp.estimators.levels import numeric_targets
@@ -41,7 +41,7 @@ class GPEstimator(BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
 
     def _checked_rows(self, X, *, training: bool, as_frame: bool, least: int = 1) -> Any:
@@ -135,12 +135,14 @@ class SparseGP(GPEstimator):
 
     def _checked(self, X, y, **options) -> tuple[Any, np.ndarray]:
         """Inputs, as an array or a frame, and targets, checked as scikit-learn does."""
+        X = as_table(X)
         X = self._checked_rows(X, training=True, as_frame=is_frame(X))
         return X, check_X_y(np.zeros((len(X), 1)), y, estimator=self, **options)[1]
 
     def _features(self, X) -> np.ndarray:
         """Features (n, D) of rows to predict."""
         check_is_fitted(self, "posterior_")
+        X = as_table(X)
         as_frame = is_frame(X)
         if as_frame and not hasattr(self, "feature_names_in_"):
             # Training saw no names: a frame with other columns than those of the encoding is taken as an array.

@@ -17,7 +17,17 @@ def option(text: str, *names: str, **settings) -> Any:
     return typer.Option(*names, help=text, **settings)
 
 
-TableFile = Annotated[str, typer.Argument(help="CSV (also compressed), TSV, Parquet, .npy or .npz.", metavar="TABLE")]
+TableFile = Annotated[
+    str,
+    typer.Argument(
+        help="CSV (also compressed, or with semicolons), TSV, Excel, Parquet, JSON lines, SQLite, .npy or .npz.",
+        metavar="TABLE",
+    ),
+]
+Part = Annotated[
+    str | None,
+    option("Sheet of a workbook; table or query of a database, such as 'select ...'.", "--from", metavar="PART"),
+]
 Delimiter = Annotated[str | None, option("Character between the cells of a text table; detected by default.")]
 Encoding = Annotated[str, option("Encoding of a text table.")]
 Overwrite = Annotated[bool, option("Replace existing files.", "--overwrite")]
@@ -88,6 +98,7 @@ class Request(Columns):
     drop_missing_target: Annotated[bool, option("Leave out rows without a target.", "--drop-missing-target")] = False
     delimiter: Delimiter = None
     encoding: Encoding = "utf-8"
+    part: Part = None
 
     @property
     def num_inducing(self) -> int | str:
@@ -127,6 +138,7 @@ class InspectRequest(Columns):
     target: Annotated[str | None, option("Column to predict, by name or by number.", "--target", "-t")] = None
     delimiter: Delimiter = None
     encoding: Encoding = "utf-8"
+    part: Part = None
 
 
 @dataclass(frozen=True)
@@ -149,6 +161,7 @@ class PredictRequest:
     keep: Annotated[bool, option("Also write the columns of the table.", "--keep")] = False
     delimiter: Delimiter = None
     encoding: Encoding = "utf-8"
+    part: Part = None
     overwrite: Overwrite = False
 
 

@@ -38,7 +38,7 @@ class Problem:
 
 def read(request: Any, terminal: Terminal, share: tuple[int, int] = (0, 1), strict: bool = True) -> Any:
     """Read the table of a request, or a share of its rows."""
-    options = {name: getattr(request, name) for name in ("delimiter", "encoding")}
+    options = {name: getattr(request, name) for name in ("delimiter", "encoding", "part")}
     with terminal.spinner(f"reading {request.table}"):
         return read_table(request.table, **options, progress=not terminal.silent, share=share, strict=strict)
 
