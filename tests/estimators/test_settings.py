@@ -49,7 +49,10 @@ def test_bad_parameters(estimator, name, value, message):
         (tgp.SparseGPClassifier(method="collapsed"), "method must be one of 'auto', 'full', 'minibatch'"),
         (tgp.SparseGPClassifier(link="cauchy"), "link must be one of 'probit', 'logit'; got 'cauchy'"),
         (tgp.SparseGPClassifier(bound="diagonal"), "bound='diagonal' needs Gaussian noise"),
-        (tgp.SparseGPCountRegressor(likelihood="normal"), "likelihood must be one of 'auto', 'poisson', 'negative_binomial'"),
+        (
+            tgp.SparseGPCountRegressor(likelihood="normal"),
+            "likelihood must be one of 'auto', 'poisson', 'negative_binomial'",
+        ),
         (tgp.SparseGPRegressor(method="minibatch", bound=tgp.PowerEP(0.5)), r"bound=PowerEP\(0.5\) has no q"),
     ],
 )

@@ -29,7 +29,7 @@ def fit(
     folder: FitFolder,
     processes: Processes,
     terminal: Terminal,
-    verbose: Annotated[bool, option("Explain the choice of the method.", "--verbose", "-v")] = False,
+    verbose: Annotated[bool, option("Print everything: encodings, evidence, all scores.", "--verbose", "-v")] = False,
 ) -> int:
     """Fit a table, and write a model and a report.
 
@@ -60,10 +60,12 @@ def fit(
         raise
     estimator.set_params(checkpoint=None, resume=False, verbose=0)
     estimator.readings_ = to_plain(problem.readings)
-    for line in estimator.encoding_.describe() + [estimator.training_] * verbose:
+    for line in [*estimator.encoding_.describe(), estimator.training_] if verbose else []:
         terminal.message(f"  {line}")
+    if (transform := getattr(estimator, "target_transform_", None)) and not transform.is_identity:
+        terminal.message(f"{transform.describe()[:-1]} (change: --target-transform none).")
     shown = _shown_in_report(estimator, problem)
-    run_in_leader(lambda: _write(estimator, shown, problem, request, folder, terminal))
+    run_in_leader(lambda: _write(estimator, shown, problem, request, folder, terminal, verbose))
     return INTERRUPTED if _is_interrupted(estimator) else 0
 
 
@@ -97,7 +99,15 @@ def _shown_in_report(estimator, problem: Problem) -> dict[str, Any]:
     return {"estimator": estimator, "X": X, "y": y, "notes": problem.notes + (note,) * (len(y) < total)}
 
 
-def _write(estimator, shown: dict, problem: Problem, request: FitRequest, folder: FitFolder, terminal: Terminal):
+def _write(
+    estimator,
+    shown: dict,
+    problem: Problem,
+    request: FitRequest,
+    folder: FitFolder,
+    terminal: Terminal,
+    verbose: bool = False,
+) -> None:
     """Write the model and its report, and print the result."""
     modelfile.save(estimator, folder.model)
     shown |= {"source": request.table, "target": problem.target}
@@ -107,7 +117,7 @@ def _write(estimator, shown: dict, problem: Problem, request: FitRequest, folder
         reporting.write_report(content, folder)
     if not (interrupted := _is_interrupted(estimator)):
         folder.finish()
-    reporting.show(content, folder, terminal)
+    reporting.show(content, folder, terminal, verbose)
     terminal.result({**reporting.summary(content, folder), "interrupted": interrupted})
     if interrupted:
         terminal.message("Interrupted: the model so far is saved, and --resume continues the fit.")

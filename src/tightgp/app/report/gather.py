@@ -40,7 +40,7 @@ def gather(
     >>> model = tgp.SparseGPRegressor(n_inducing=8, max_iter=5).fit(X[:40], y[:40])
     >>> content = gather(model, X[:40], y[:40], heldout=(X[40:], y[40:]))
     >>> [score.name for score in content.heldout.scores]
-    ['RMSE', 'MAE', 'NLPD', 'CRPS']
+    ['R²', 'RMSE', 'MAE', 'NLPD', 'CRPS']
     >>> Content.from_json(content.to_json()) == content
     True
     """
@@ -52,7 +52,7 @@ def gather(
     names[0] = target or names[0]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        scores = None if heldout is None else score(estimator, heldout, heldout_rows, targets, names, notes)
+        scores = None if heldout is None else score(estimator, heldout, heldout_rows, table, targets, names, notes)
         slices, fixed = vary_inputs(estimator, table, targets)
     notes += [sentence(str(one.message)) for one in caught]
     if len(names) > 1:

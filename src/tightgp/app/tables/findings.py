@@ -154,16 +154,15 @@ def _read_amounts(frame, column: pd.Series, name: str, amounts, levels: list[str
         example = next((level for level in levels if "," in level or "." in level), levels[0])
         problem = f"{quoted(example)} may have a decimal mark or thousands"
         return _problem(column, name, problem, "--decimal point or --decimal comma")
-    what = {"%": "percent, read as the number before the sign", "": "numbers"}.get(
-        amounts.unit, f"{amounts.unit}, read"
-    )
-    what = what if what != f"{amounts.unit}, read" else f"money in {amounts.unit}, read as numbers"
+    what = {"%": "percent, read as the number before the sign", "": "read as numbers"}.get(amounts.unit)
+    what = what or f"money in {amounts.unit}, read as numbers"
     if amounts.decimal == "comma":
         what += " with a decimal comma"
     found = _read_as(frame, column, Reading("amount", (amounts.decimal,)), [], levels)
     if any(one.kind == "problem" for one in found.findings):
         return found
-    note = Finding(name, f"texts such as {quoted(levels[0])} are {what}", option(name, "text"))
+    example = next((level for level in levels if not level.replace(".", "").isdigit()), levels[0])
+    note = Finding(name, f"texts such as {quoted(example)} are {what}", option(name, "text"))
     return Inspected(found.column, [note], found.readings)
 
 
