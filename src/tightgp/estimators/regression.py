@@ -95,16 +95,24 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
                 'pass method="collapsed", or precision="full"'
             )
 
-    def fit(self, X, y):
-        """Train on rows ``X`` and targets ``y``; where several processes do, on the rows of all of them."""
+    def fit(self, X, y, *, noise_variance=None):
+        """Train on rows ``X`` and targets ``y``; where several processes do, on the rows of all of them.
+
+        ``noise_variance`` (n,) is a part of each row's noise that is known, in the targets' units squared, such as the
+        square of a measurement's standard error. The rest is learnt, and is that of new targets. A row that stands for
+        the mean of w others has the known noise s²/w, if s² is that of one of them.
+        """
         settings = self.check_parameters()
         encoding, features, y = self._learn_inputs(X, y, multi_output=True, y_numeric=True)
         y = np.asarray(y, np.float64)
         distributed.check_same("the number of columns of y", str(y.shape[1:]).encode())
-        self.target_transform_ = transforms.choose(self.target_transform, features, y, settings.seed)
+        known = self._checked_noise(noise_variance, y)
+        transform = self.target_transform if known is None else "none"
+        self.target_transform_ = transforms.choose(transform, features, y, settings.seed)
         y = self.target_transform_.forward(y)
-        mean, scale = mean_and_scale(distributed.gather(y))
-        data = Dataset(features, (y - mean) / scale)
+        # Rows with much known noise say little about the mean and the scale.
+        mean, scale = mean_and_scale(distributed.gather(y if known is None else y[known <= np.median(known)]))
+        data = Dataset(features, (y - mean) / scale, None if known is None else known / np.square(scale))
         kernel, noise = begin(self.kernel, encoding.feature_names, features, data.targets, settings.seed)
         num_data = distributed.total_count(data.num_data)
         plan = plans.for_regression(settings, num_data)
@@ -132,6 +140,22 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         noise = np.asarray(self.posterior_.noise_variance) * scale**2
         self.target_mean_, self.target_scale_, self.noise_variance_ = map(_plain, (mean, scale, noise))
         return self
+
+    def _checked_noise(self, noise_variance, y: np.ndarray) -> np.ndarray | None:
+        """Known noise variances (n,), or None."""
+        if noise_variance is None:
+            return None
+        known = np.asarray(checks.not_negative("noise_variance", noise_variance, y.dtype), np.float64)
+        if known.shape != (len(y),):
+            raise ValueError(f"noise_variance must have shape ({len(y)},), one number a row; got {known.shape}")
+        if y.ndim == 2:
+            raise ValueError("noise_variance goes with one target a row; fit each output by itself")
+        if self.target_transform not in ("auto", "none"):
+            raise ValueError(
+                f"noise_variance is in the units of the target itself, not of its {self.target_transform}; pass "
+                "target_transform='none'"
+            )
+        return known
 
     def predict_distribution(self, X, include_noise=True) -> Prediction:
         """The distribution of a new target at each row, or with ``include_noise=False`` of the function behind it.
