@@ -253,3 +253,19 @@ def test_an_interrupted_growth_resumes_to_the_same_numbers(tmp_path, monkeypatch
     np.testing.assert_array_equal(again.predict(X), whole.predict(X))
     bounds = [[entry["bound"] for entry in one.inducing_path_] for one in (again, whole)]
     assert bounds[0] == bounds[1]
+
+
+def test_polars_frames_sparse_matrices_and_generators(table):
+    pl = pytest.importorskip("polars")
+    city = np.where(table.X[:, 0] > 0, "Oslo", "Rome")
+    options = {**SMALL, "kernel": "rbf"}
+    by_pandas = tgp.SparseGPRegressor(**options).fit(pd.DataFrame({"a": table.X[:, 1], "city": city}), table.y)
+    frame = pl.DataFrame({"a": table.X[:, 1], "city": city})
+    model = tgp.SparseGPRegressor(**options).fit(frame, table.y)
+    assert model.feature_names_in_.tolist() == ["a", "city"]
+    np.testing.assert_array_equal(model.predict(frame), by_pandas.predict(frame))
+    from scipy.sparse import csr_matrix
+
+    dense = tgp.SparseGPRegressor(**SMALL, random_state=np.random.default_rng(1)).fit(table.X, table.y)
+    sparse = tgp.SparseGPRegressor(**SMALL, random_state=np.random.default_rng(1)).fit(csr_matrix(table.X), table.y)
+    np.testing.assert_array_equal(sparse.predict(csr_matrix(table.X)), dense.predict(table.X))

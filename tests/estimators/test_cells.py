@@ -5,8 +5,9 @@ import datetime
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix
 
-from tightgp.estimators.cells import columns_of, read
+from tightgp.estimators.cells import as_table, columns_of, read
 
 DAY = 86_400_000_000
 
@@ -43,3 +44,17 @@ def test_columns_of_arrays_and_frames_have_names():
     assert list(columns_of(pd.DataFrame(X, columns=["a", 7]))) == ["a", "7"]
     with pytest.raises(ValueError, match=r"X must be a 2-D array of numbers or a pandas DataFrame, got shape \(3,\)"):
         columns_of(X[:, 0])
+
+
+def test_other_frames_and_sparse_matrices_become_what_pandas_and_numpy_have():
+    pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    columns = {"a": [1.0, 2.5, None], "city": ["Oslo", None, "Rome"]}
+    for frame in (pl.DataFrame(columns), pa.table(columns)):
+        found = as_table(frame)
+        assert read("a", found["a"]).kind == "number"
+        assert read("city", found["city"]).missing.tolist() == [False, True, False]
+    X = np.eye(3)
+    np.testing.assert_array_equal(as_table(csr_matrix(X)), X)
+    with pytest.raises(ValueError, match="too large to be made dense"):
+        as_table(csr_matrix((10**6, 10**6)))
+    assert as_table(X) is X

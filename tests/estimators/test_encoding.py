@@ -241,9 +241,35 @@ def test_unseen_levels_are_zeros_with_one_warning():
     ],
 )
 def test_error_for_too_many_levels_has_a_hint(texts, hint):
-    with pytest.raises(ValueError, match=rf"'who' is text with 51 levels \('.*', ...\), at most 50; {hint}"):
+    with pytest.raises(ValueError, match=rf"'who' is text with 51 levels \('.*', ...\), nearly one a row; {hint}"):
         Encoding.fit(pd.DataFrame({"who": texts}))
     Encoding.fit(pd.DataFrame({"who": texts[1:]}))
+
+
+def test_many_levels_become_the_mean_target_of_other_rows_and_a_count():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 60, 600)
+    effect = rng.normal(size=60)
+    frame = pd.DataFrame({"zone": [f"zone {c}" for c in codes]})
+    encoding, matrix = Encoding.fit_transform(frame, (effect[codes] + 0.1 * rng.normal(size=600))[:, None])
+    assert encoding.feature_names == ("zone (mean target)", "zone (log count)")
+    assert np.corrcoef(matrix[:, 0], effect[codes])[0, 1] > 0.9
+    own = rng.normal(size=(600, 1))
+    assert abs(np.corrcoef(Encoding.fit_transform(frame, own)[1][:, 0], own[:, 0])[0, 1]) < 0.15
+    with pytest.warns(UserWarning, match="'zone': 'elsewhere', as a usual level"):
+        new = encoding.transform(pd.DataFrame({"zone": ["zone 1", "elsewhere"]}))
+    assert np.isfinite(new).all()
+    assert "60 levels by the mean target and the number of rows of each" in encoding.describe()[0]
+    assert Encoding.fit(frame).feature_names == ("zone (log count)",)
+
+
+def test_ordered_categories_keep_their_order():
+    sizes = pd.Categorical(["S", "L", "M", None, "M"], ["S", "M", "L"], ordered=True)
+    encoding = Encoding.fit(pd.DataFrame({"size": sizes}))
+    assert encoding.feature_names == ("size", "size is missing")
+    raw = unscaled(encoding, encoding.transform(pd.DataFrame({"size": sizes})))
+    np.testing.assert_allclose(raw, [[0, 0], [2, 0], [1, 0], [1, 1], [1, 0]], atol=1e-12)
+    assert encoding.describe() == ["size: 3 levels in order (S < M < L); 1 missing cell"]
 
 
 def test_dates_become_days_and_the_periods_that_they_span():

@@ -260,7 +260,7 @@ def test_random_starts_do_not_lower_the_bound(data, fitted):
         ("n_init", 0, "n_init must be a whole number of at least 1"),
         ("batch_size", -1, "batch_size must be a whole number"),
         ("learning_rate", 0.0, "learning_rate must be positive"),
-        ("random_state", "dice", "random_state must be a whole number, None or a numpy RandomState"),
+        ("random_state", "dice", "random_state must be a whole number, None, a numpy RandomState"),
         ("checkpoint", 3, "checkpoint must be None or the name of a folder, got int"),
         ("resume", True, "resume=True needs checkpoint="),
         ("verbose", -1, "verbose must be a whole number of at least 0"),

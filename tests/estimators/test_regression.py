@@ -327,3 +327,25 @@ def test_joint_answers_use_as_many_neighbours_as_are_feasible(local, wiggly, mon
     assert local.predict(wiggly[2], return_cov=True)[1].shape == (40, 40)
     monkeypatch.setattr("tightgp.posterior.local.MAX_JOINT", 0)
     assert local._neighbours_used(jointly=features) == 0
+
+
+def test_known_noise_of_each_row(table):
+    """Rows of which nothing is known to be right hardly count; with known noise of zero nothing changes."""
+    known = np.zeros(40)
+    same = tgp.SparseGPRegressor(**SMALL, target_transform="none").fit(table.X, table.y, noise_variance=known)
+    plain = tgp.SparseGPRegressor(**SMALL, target_transform="none").fit(table.X, table.y)
+    np.testing.assert_allclose(same.predict(table.new), plain.predict(table.new), rtol=1e-5)
+    y, known = table.y.copy(), np.zeros(40)
+    y[::8], known[::8] = y[::8] + 1000, 1e8
+    misled = tgp.SparseGPRegressor(**SMALL).fit(table.X, y)
+    warned = tgp.SparseGPRegressor(**SMALL).fit(table.X, y, noise_variance=known)
+    error, without = (np.abs(model.predict(table.new) - plain.predict(table.new)).mean() for model in (warned, misled))
+    assert error < 0.5 * without
+    for bad, message in [
+        (known[:3], r"noise_variance must have shape \(40,\)"),
+        (-1 - known, "noise_variance"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            tgp.SparseGPRegressor(**SMALL).fit(table.X, y, noise_variance=bad)
+    with pytest.raises(ValueError, match="pass target_transform='none'"):
+        tgp.SparseGPRegressor(**SMALL, target_transform="sqrt").fit(table.X, y, noise_variance=known)

@@ -18,7 +18,7 @@ EVERY = (tgp.SparseGPRegressor, tgp.SparseGPClassifier, tgp.SparseGPCountRegress
         ("n_inducing", 0, "n_inducing must be a whole number of at least 1, got 0"),
         ("n_inducing", 2.5, "n_inducing must be a whole number"),
         ("n_inducing", "many", "n_inducing must be a whole number of at least 1 or 'auto', got 'many'"),
-        ("kernel", "rbf", "kernel must be None, one of 'matern12', .*; got 'rbf'"),
+        ("kernel", "rbk", "kernel must be None, one of 'matern12', .*; got 'rbk'"),
         ("kernel", RBF(), "or one of tightgp.kernels; got RBF"),
         ("kernel", tgp.kernels.Matern52(1.0, [1.0, 1.0, 1.0]), r"does not fit the 2 feature\(s\) .* \(x0, x1\)"),
         ("bound", "tight", "bound must be one of 'standard'"),
@@ -29,7 +29,7 @@ EVERY = (tgp.SparseGPRegressor, tgp.SparseGPClassifier, tgp.SparseGPCountRegress
         ("learning_rate", "fast", "learning_rate must be one finite number"),
         ("max_inducing", None, "max_inducing must be a whole number"),
         ("tolerance", -0.1, "tolerance must be positive"),
-        ("random_state", "dice", "random_state must be a whole number, None or a numpy RandomState"),
+        ("random_state", "dice", "random_state must be a whole number, None, a numpy RandomState"),
         ("checkpoint", 3, "checkpoint must be None or the name of a folder, got int"),
         ("checkpoint", __file__, "checkpoint must be a folder, but .* is a file"),
         ("resume", "yes", "resume must be True or False"),
@@ -49,7 +49,10 @@ def test_bad_parameters(estimator, name, value, message):
         (tgp.SparseGPClassifier(method="collapsed"), "method must be one of 'auto', 'full', 'minibatch'"),
         (tgp.SparseGPClassifier(link="cauchy"), "link must be one of 'probit', 'logit'; got 'cauchy'"),
         (tgp.SparseGPClassifier(bound="diagonal"), "bound='diagonal' needs Gaussian noise"),
-        (tgp.SparseGPCountRegressor(likelihood="normal"), "likelihood must be one of 'poisson', 'negative_binomial'"),
+        (
+            tgp.SparseGPCountRegressor(likelihood="normal"),
+            "likelihood must be one of 'auto', 'poisson', 'negative_binomial'",
+        ),
         (tgp.SparseGPRegressor(method="minibatch", bound=tgp.PowerEP(0.5)), r"bound=PowerEP\(0.5\) has no q"),
     ],
 )
@@ -73,4 +76,5 @@ def test_kernels_to_start_from():
 def test_random_states():
     assert seed_of(3) == seed_of(3) != seed_of(4)
     assert seed_of(np.random.RandomState(3)) == seed_of(3)
+    assert seed_of(np.random.default_rng(3)) == seed_of(np.random.default_rng(3)) != seed_of(np.random.default_rng(4))
     assert isinstance(seed_of(None), int)

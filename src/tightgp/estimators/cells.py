@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 
 #: A day in microseconds, the unit of times and durations.
 DAY = 86_400_000_000
@@ -36,12 +37,34 @@ class Cells(NamedTuple):
             durations. A missing number is NaN; other missing cells have any value, but categories -1.
         missing: (n,) whether a cell is missing.
         levels: the text of each category; several may have the same.
+        ordered: whether the levels are in order, lowest first.
     """
 
     kind: str
     values: np.ndarray
     missing: np.ndarray
     levels: Sequence[str] = ()
+    ordered: bool = False
+
+
+#: A sparse matrix of more numbers than this is refused: it would be made dense.
+_MOST_DENSE = 2 * 10**8
+
+
+def as_table(X: Any) -> Any:
+    """A polars, pyarrow or other frame as a pandas one, a sparse matrix as an array; anything else as it is."""
+    if isinstance(X, pd.DataFrame | np.ndarray | list | tuple):
+        return X
+    if issparse(X):
+        if np.prod(X.shape, dtype=float) > _MOST_DENSE:
+            raise ValueError(f"X is a sparse matrix of shape {X.shape}, too large to be made dense; pass fewer columns")
+        return X.toarray()
+    if hasattr(X, "__dataframe__") or hasattr(X, "__arrow_c_stream__"):
+        import narwhals as nw
+
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        return frame.to_pandas() if isinstance(frame, nw.DataFrame) else X
+    return X
 
 
 def is_frame(X) -> bool:
@@ -157,7 +180,8 @@ def _read_categories(column) -> Cells:
         if column.dtype.kind == "O" and pd.api.types.infer_dtype(column) != "string":
             column = column.map(_text, na_action="ignore")  # to factorize, True and 1 are the same
         codes, values = pd.factorize(column)
-    return Cells("category", codes, codes < 0, [_text(value) for value in values])
+    ordered = isinstance(column.dtype, pd.CategoricalDtype) and bool(column.cat.ordered) and len(values) > 2
+    return Cells("category", codes, codes < 0, [_text(value) for value in values], ordered)
 
 
 def _text(value: Any) -> str:

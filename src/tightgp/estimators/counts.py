@@ -9,13 +9,14 @@ from tightgp import checks
 from tightgp.data import Dataset
 from tightgp.estimators import plan as plans
 from tightgp.estimators.base import NumberPredictions, SparseGP
+from tightgp.estimators.count_choice import compare_counts
 from tightgp.estimators.distributions import CountPrediction, on_padded_rows
 from tightgp.estimators.recipes import Variational
 from tightgp.estimators.start import begin
 from tightgp.likelihoods import Likelihood, NegativeBinomial, Poisson
 from tightgp.means import Constant
 
-LIKELIHOODS = ("poisson", "negative_binomial")
+LIKELIHOODS = ("auto", "poisson", "negative_binomial")
 
 
 @dataclass(eq=False, repr=False)
@@ -29,7 +30,8 @@ class SparseGPCountRegressor(NumberPredictions, RegressorMixin, SparseGP):
         bound: "spherical" (None) or "standard".
         method: "full" (natural gradients on all rows), "minibatch", or "auto": on all rows up to 4000 of them.
         max_iter: steps on all rows (None: 500), or passes through the data (None: enough for 3000 batches).
-        likelihood: "poisson", or "negative_binomial" for counts with more variance than Poisson.
+        likelihood: "poisson", "negative_binomial" for counts with more variance than Poisson, or "auto": the one that
+            predicts some left-out rows better.
 
     >>> model = tgp.SparseGPCountRegressor(n_inducing=8, max_iter=20).fit(X, np.round(np.exp(1 + y)))
     >>> low, high = model.predict_interval(X[:2], level=0.9)
@@ -38,7 +40,7 @@ class SparseGPCountRegressor(NumberPredictions, RegressorMixin, SparseGP):
     """
 
     _: KW_ONLY
-    likelihood: str = "poisson"
+    likelihood: str = "auto"
 
     task = "counts"
 
@@ -54,7 +56,9 @@ class SparseGPCountRegressor(NumberPredictions, RegressorMixin, SparseGP):
         encoding, features, y = self._learn_inputs(X, y, y_numeric=True)
         y = np.asarray(y, np.float64)
         Poisson().check_targets(y[:, None])
-        likelihood, log_rate = likelihood_and_log_rate(y, self.likelihood)
+        auto = self.likelihood == "auto"
+        name = compare_counts(features, y, settings.seed).counts if auto else self.likelihood
+        likelihood, log_rate = likelihood_and_log_rate(y, name)
         data = Dataset(features, y)
         kernel, _ = begin(self.kernel, encoding.feature_names, features, np.log1p(y)[:, None], settings.seed)
         plan = plans.for_likelihood(settings, data.num_data)

@@ -8,15 +8,21 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from tightgp import checks
 from tightgp.estimators.settings import seed_of
+from tightgp.estimators.target_transform import TargetTransform
 from tightgp.likelihoods import Bernoulli, Likelihood
 from tightgp.numerics.chunks import pad_rows, rounded_up
 
 #: Probabilities of three or more classes are means over this many repeats of the likelihood's hundred draws.
 _REPEATS = 20
+#: Nodes and weights for means under a standard normal distribution.
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(64)
+_WEIGHTS = _WEIGHTS / np.sqrt(2 * np.pi)
+#: How many terms of the series of a covariance are summed (maths 13.4).
+_TERMS = 24
 #: Rows whose class probabilities are computed at a time.
 _PART = 1024
 
@@ -92,6 +98,82 @@ class GaussianPrediction(Prediction):
     def log_density(self, y) -> np.ndarray:
         z = (_targets_like(y, self.mean.shape) - self.mean) / self.sd
         return -0.5 * (np.log(2 * np.pi) + z * z) - np.log(self.sd)
+
+
+def prediction_of(transform: TargetTransform, mean: np.ndarray, sd: np.ndarray, draw: Callable) -> Prediction:
+    """The distribution of targets whose transforms are normal; ``draw`` gives draws of the transformed targets."""
+    kind = GaussianPrediction if transform.is_identity else WarpedPrediction
+    return kind(mean, sd, draw) if kind is GaussianPrediction else WarpedPrediction(transform, mean, sd, draw)
+
+
+class WarpedPrediction(Prediction):
+    """Targets ``y = w⁻¹(z)`` whose transform z is normal, cut off below that of the lowest target (maths 13.3).
+
+    >>> from tightgp.estimators.distributions import WarpedPrediction
+    >>> from tightgp.estimators.target_transform import TargetTransform, Warp
+    >>> prediction = WarpedPrediction(TargetTransform((Warp("log"),)), np.zeros(1), np.ones(1), None)
+    >>> prediction.mean  # of a log-normal: exp(1/2)
+    array([1.64872127])
+    """
+
+    def __init__(self, transform: TargetTransform, z_mean: np.ndarray, z_sd: np.ndarray, draw: Callable):
+        self._transform, self._mean, self._sd, self._draw = transform, z_mean, z_sd, draw
+        #: Log of the share of the normal distribution that is not cut off.
+        self._log_above = log_ndtr((z_mean - transform.least) / z_sd)
+        values = self._targets(_NODES)
+        self.mean = values @ _WEIGHTS
+        self.sd = np.sqrt((values - self.mean[..., None]) ** 2 @ _WEIGHTS)
+
+    def take(self, rows) -> "WarpedPrediction":
+        draw = None if self._draw is None else (lambda *how: self._draw(*how)[:, rows])
+        return WarpedPrediction(self._transform, self._mean[rows], self._sd[rows], draw)
+
+    def draw(self, key, num_samples: int) -> np.ndarray:
+        normal = (self._draw(key, num_samples) - self._mean) / self._sd
+        return self._transform.inverse(self._transformed(normal, self._mean, self._sd, self._log_above), axis=2)
+
+    def quantile(self, q) -> np.ndarray:
+        levels = _levels(q)
+        return self._targets(ndtri(np.atleast_1d(levels))).reshape(self.mean.shape + levels.shape)
+
+    def cdf(self, y) -> np.ndarray:
+        y = _targets_like(y, self.mean.shape)
+        above = np.exp(log_ndtr((self._mean - self._transform.forward(y)) / self._sd) - self._log_above)
+        return np.where(self._is_possible(y), 1 - above, 0.0)
+
+    def log_density(self, y) -> np.ndarray:
+        y = _targets_like(y, self.mean.shape)
+        possible = self._is_possible(y)
+        inside = np.where(possible, y, self.quantile(0.5))
+        z = (self._transform.forward(inside) - self._mean) / self._sd
+        density = -0.5 * (np.log(2 * np.pi) + z * z) - np.log(self._sd) - self._log_above
+        return np.where(possible, density + self._transform.log_slope(inside), -np.inf)
+
+    def covariance(self, correlation: np.ndarray) -> np.ndarray:
+        """Covariances (n, n) or (n, n, P), given the correlations of the transformed targets (maths 13.4)."""
+        values, he, before = self._targets(_NODES), _NODES, np.ones(len(_NODES))
+        total, factor = np.zeros_like(correlation), np.ones_like(correlation)
+        for term in range(1, _TERMS + 1):
+            coefficient = values @ (he * _WEIGHTS)
+            factor = factor * correlation / term
+            total = total + coefficient[:, None] * coefficient[None] * factor
+            he, before = _NODES * he - term * before, he
+        return total
+
+    def _is_possible(self, y: np.ndarray) -> np.ndarray:
+        """Whether a target may be as small as this."""
+        lowest = np.array([warp.lowest for warp in self._transform.warps])
+        return (y > lowest) | ((y == lowest) & (self._transform.least > -np.inf))
+
+    def _targets(self, normal: np.ndarray) -> np.ndarray:
+        """Targets (n, K) or (n, P, K) at K quantiles of a standard normal distribution."""
+        z = self._transformed(normal, *(a[..., None] for a in (self._mean, self._sd, self._log_above)))
+        return self._transform.inverse(z, axis=1)
+
+    def _transformed(self, normal, mean, sd, log_above) -> np.ndarray:
+        """Transformed targets at quantiles of a standard normal distribution, which is cut off below."""
+        cut = mean - sd * ndtri_exp(np.minimum(log_above + log_ndtr(-normal), 0.0))
+        return np.where(log_above > -1e-14, mean + sd * normal, cut)
 
 
 class CountPrediction(Prediction):

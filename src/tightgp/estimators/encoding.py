@@ -1,9 +1,10 @@
 """Encode a table of mixed columns as a standardised matrix of floats.
 
-Numbers become one feature, categories one for each level, and dates the days since the first one with sine and cosine
-of the time of day, the day of the week and the time of the year. A missing cell gets the median, and another feature
-says that it was missing. What is learnt from the training rows is one `Column` for each column of the table; each row
-is encoded independently of the others.
+Numbers become one feature, as do categories whose levels are ordered. Other categories become one for each level, or,
+if they have many levels, the mean target of each and how often it occurs. Dates become the days since the first one
+with sine and cosine of the time of day, the day of the week and the time of the year. A missing cell gets the median,
+and another feature says that it was missing. What is learnt from the training rows is one `Column` for each column of
+the table; each row is encoded independently of the others.
 """
 
 import re
@@ -17,9 +18,12 @@ import numpy as np
 from tightgp import checks
 from tightgp.data.scaling import mean_and_scale
 from tightgp.estimators.cells import DAY, Cells, columns_of, first_few, read
+from tightgp.estimators.levels import level_numbers
 
-#: Most levels of a category: with more features all rows would be about equally far apart.
+#: Most levels that have a feature each: with more, all rows would be about equally far apart.
 MOST_LEVELS = 50
+#: A text of which more than this share of the rows have one of their own is no category.
+_MOST_DISTINCT = 0.95
 #: The level of missing cells in a column of categories.
 MISSING = "missing"
 #: Periods of time, in microseconds; a year is the mean Gregorian one.
@@ -39,6 +43,8 @@ class Column:
         origin: the first time in microseconds since 1970; None for durations.
         periods: the periods of which a time has sine and cosine.
         shift, scale: mean and standard deviation of each feature; the scale of a constant feature is 1.
+        ordered: whether the levels are in order, and their positions are the feature.
+        numbers: of many levels, the features of each, and last of a level that is new; empty if a feature is a level.
     """
 
     name: str
@@ -50,6 +56,8 @@ class Column:
     periods: tuple[str, ...] = ()
     shift: tuple[float, ...] = ()
     scale: tuple[float, ...] = ()
+    ordered: bool = False
+    numbers: tuple[tuple[float, ...], ...] = ()
 
     @property
     def cell_kind(self) -> str:
@@ -64,8 +72,14 @@ class Column:
     @property
     def feature_names(self) -> tuple[str, ...]:
         """The names of its features, such as "age", "city=Oslo" or "since (days)"."""
-        if self.kind == "category":
+        if self.numbers:
+            count = len(self.numbers[0]) - 1
+            means = [f"{self.name} (mean target{f' {i + 1}' if count > 1 else ''})" for i in range(count)]
+            return (*means, f"{self.name} (log count)")
+        if self.kind == "category" and not self.ordered:
             return tuple(f"{self.name}={level}" for level in self.encoded_levels)
+        if self.ordered:
+            return (self.name, *([f"{self.name} is missing"] if self.missing else []))
         first = self.name if self.kind == "number" else f"{self.name} (days)"
         waves = [f"{self.name} ({period}, {wave})" for period in self.periods for wave in ("sin", "cos")]
         return (first, *waves, *([f"{self.name} is missing"] if self.missing else []))
@@ -80,6 +94,12 @@ class Column:
         if self.kind == "category":
             unit = "level" if len(self.levels) == 1 else "levels"
             missing = f"; {cells}: a level of their own" if self.missing else ""
+            if self.numbers:
+                what = "the mean target and the number of rows" if len(self.numbers[0]) > 1 else "the number of rows"
+                return f"{self.name}: {len(self.levels)} {unit} by {what} of each{missing}"
+            if self.ordered:
+                listed = " < ".join(self.levels)
+                return f"{self.name}: {len(self.levels)} {unit} in order ({listed}){missing.split(':')[0]}"
             return f"{self.name}: {len(self.levels)} {unit} ({checks.listed(self.levels)}) as 0/1 features{missing}"
         parts = []
         if self.kind == "time":
@@ -120,9 +140,12 @@ class Encoding:
         return cls(tuple(column for column, _ in _learn_columns(X, read)))
 
     @classmethod
-    def fit_transform(cls, X) -> tuple["Encoding", np.ndarray]:
-        """Learn the encoding of training rows, and encode them: the encoding, and the features (n, D)."""
-        columns, features = zip(*_learn_columns(X, read), strict=True)
+    def fit_transform(cls, X, targets: np.ndarray | None = None) -> tuple["Encoding", np.ndarray]:
+        """Learn the encoding of training rows, and encode them: the encoding, and the features (n, D).
+
+        Levels of a category of many get their mean of ``targets`` (n, P); a training row that of the other rows.
+        """
+        columns, features = zip(*_learn_columns(X, read, targets), strict=True)
         return cls(columns), np.stack([feature for group in features for feature in group], axis=1)
 
     def transform(self, X) -> np.ndarray:
@@ -136,10 +159,15 @@ class Encoding:
         for column in self.columns:
             cells = read(column.name, table[column.name], column.cell_kind)
             features += column.standardise(_features(column, cells))
-            if column.kind == "category" and (new := sorted(_levels_in(cells) - set(column.levels))):
+            if (
+                column.kind == "category"
+                and not column.ordered
+                and (new := sorted(_levels_in(cells) - set(column.levels)))
+            ):
                 like = f", as {column.levels[0]!r} is" if len(column.levels) == 2 else ""
+                like = ", as a usual level" if column.numbers else like
                 unseen.append(f"{column.name!r}: {first_few(new)}{like}")
-            elif column.kind != "category" and not column.missing and np.any(cells.missing):
+            elif (column.kind != "category" or column.ordered) and not column.missing and np.any(cells.missing):
                 missing.append(f"{column.name!r} ({np.sum(cells.missing)})")
         if missing:
             filled = "the training rows had none, so the median fills them"
@@ -180,7 +208,9 @@ class Encoding:
         return dict(zip(names, table.values(), strict=True))
 
 
-def _learn_columns(X, read: Callable[[str, Any], Cells]) -> Iterator[tuple[Column, list[np.ndarray]]]:
+def _learn_columns(
+    X, read: Callable[[str, Any], Cells], targets: np.ndarray | None = None
+) -> Iterator[tuple[Column, list[np.ndarray]]]:
     """Each column as learnt from its training cells, and its standardised features there."""
     table = columns_of(X)
     if not table:
@@ -190,7 +220,12 @@ def _learn_columns(X, read: Callable[[str, Any], Cells]) -> Iterator[tuple[Colum
     for name, values in table.items():
         cells = read(name, values)
         column = _learn(name, cells)
-        features = _features(column, cells)
+        if column.kind == "category" and not column.ordered and len(column.levels) > MOST_LEVELS:
+            learnt = level_numbers(_level_positions(column, cells), len(column.levels), targets)
+            column = replace(column, numbers=tuple(map(tuple, [*learnt.of_levels.tolist(), learnt.usual.tolist()])))
+            features = list(learnt.of_rows.T)
+        else:
+            features = _features(column, cells)
         shift, scale = zip(*(map(float, mean_and_scale(feature)) for feature in features), strict=True)
         column = replace(column, shift=shift, scale=scale)
         yield column, column.standardise(features)
@@ -201,6 +236,8 @@ def _learn(name: str, cells: Cells) -> Column:
     if cells.kind == "empty":
         raise ValueError(f"column {name!r} has no values at all in the training rows; drop it")
     missing, present = int(np.sum(cells.missing)), cells.values[~cells.missing]
+    if cells.ordered:
+        return Column(name, "category", missing, float(np.median(present)), levels=tuple(cells.levels), ordered=True)
     if cells.kind == "category":
         return Column(name, "category", missing, levels=_levels(name, cells))
     if cells.kind == "number":
@@ -217,7 +254,7 @@ def _learn(name: str, cells: Cells) -> Column:
 def _levels(name: str, cells: Cells) -> tuple[str, ...]:
     found = _levels_in(cells)
     levels = sorted(found - {MISSING})
-    if len(levels) > MOST_LEVELS:
+    if len(levels) > max(MOST_LEVELS, _MOST_DISTINCT * np.sum(~cells.missing)):
         if all(re.match(r"\d{1,4}[-/. ]\w{1,9}[-/. ]\d{1,4}", level) for level in levels[:20]):
             hint = "write the dates as YYYY-MM-DD (or convert them with pandas.to_datetime)"
         elif any(re.fullmatch(r"\s*[-+]?\d+([.,]\d+)?\s*", level) for level in levels[:20]):
@@ -225,7 +262,7 @@ def _levels(name: str, cells: Cells) -> tuple[str, ...]:
         else:
             hint = "drop the column, or group its levels into fewer"
         shown = first_few(levels, 3)
-        raise ValueError(f"column {name!r} is text with {len(levels)} levels ({shown}), at most {MOST_LEVELS}; {hint}")
+        raise ValueError(f"column {name!r} is text with {len(levels)} levels ({shown}), nearly one a row; {hint}")
     return (*levels, MISSING) if MISSING in found else tuple(levels)
 
 
@@ -235,12 +272,22 @@ def _levels_in(cells: Cells) -> set[str]:
     return {texts[code] for code in np.unique(cells.values)}
 
 
+def _level_positions(column: Column, cells: Cells) -> np.ndarray:
+    """The position (n,) of each cell's level among those of the column; -1 for a level that is new."""
+    index = {level: i for i, level in enumerate(column.levels)}
+    return np.array([index.get(text, -1) for text in [*cells.levels, MISSING]])[cells.values]
+
+
 def _features(column: Column, cells: Cells) -> list[np.ndarray]:
     """The features of a column before they are standardised."""
     if column.kind == "category":
-        index = {level: i for i, level in enumerate(column.levels)}
-        levels = np.array([index.get(text, -1) for text in [*cells.levels, MISSING]])[cells.values]
-        return [(levels == index[level]).astype(np.float64) for level in column.encoded_levels]
+        levels = _level_positions(column, cells)
+        if column.numbers:
+            return list(np.array(column.numbers)[levels].T)
+        if column.ordered:
+            features = [np.where(levels < 0, column.fill, levels).astype(np.float64)]
+            return [*features, cells.missing.astype(np.float64)] if column.missing else features
+        return [(levels == column.levels.index(level)).astype(np.float64) for level in column.encoded_levels]
     if column.kind == "number":
         features = [np.where(cells.missing, column.fill, cells.values)]
     else:

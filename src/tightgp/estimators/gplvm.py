@@ -16,7 +16,7 @@ from tightgp.data import Dataset
 from tightgp.data.scaling import mean_and_scale
 from tightgp.estimators import latent_training
 from tightgp.estimators.base import GPEstimator
-from tightgp.estimators.cells import columns_of, is_frame, read
+from tightgp.estimators.cells import as_table, columns_of, is_frame, read
 from tightgp.estimators.distributions import on_padded_rows
 from tightgp.estimators.recipes import final_bound
 from tightgp.estimators.row_lookup import find_rows, row_digests
@@ -225,6 +225,7 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GPEstimat
         """The cells (n, P) of training rows or new ones, NaN where one is missing."""
         if not training:
             check_is_fitted(self, "posterior_")
+        X = as_table(X)
         X = self._checked_rows(X, training=training, as_frame=is_frame(X), least=2 if training else 1)
         columns = [_numbers(name, column, training) for name, column in columns_of(X).items()]
         table = np.stack(columns, axis=1)

@@ -11,8 +11,9 @@ from tightgp import checks, distributed
 from tightgp.data import Dataset
 from tightgp.data.scaling import check_targets, mean_and_scale
 from tightgp.estimators import plan as plans
+from tightgp.estimators import target_transform as transforms
 from tightgp.estimators.base import NumberPredictions, SparseGP
-from tightgp.estimators.distributions import GaussianPrediction, on_padded_rows
+from tightgp.estimators.distributions import Prediction, WarpedPrediction, on_padded_rows, prediction_of
 from tightgp.estimators.recipes import Collapsed, Recipe, Variational
 from tightgp.estimators.settings import Settings
 from tightgp.estimators.start import begin
@@ -48,6 +49,14 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
             inducing points alone and keeps no row.
         precision: "full", or "mixed": training with "collapsed" makes the kernel values between rows and inducing
             points in float32, and keeps sums over rows and all small factors in float64.
+        target_transform: "log", "sqrt", "yeo-johnson", "sinh-arcsinh" (learnt tails and skew) or "none": what is
+            modelled with Gaussian noise. "auto" takes the one of most evidence, if it gains enough
+            (``target_transform_``). Densities, quantiles, intervals and draws are those of the targets themselves, and
+            intervals of transformed targets that are never negative are not either.
+
+    Attributes:
+        target_transform_: what was taken. Where it is not the target itself, ``target_mean_``, ``target_scale_`` and
+            ``noise_variance_`` are those of the transformed targets.
 
     >>> model = tgp.SparseGPRegressor(n_inducing=16, max_iter=20).fit(X, y)
     >>> mean, sd = model.predict(X[:2], return_std=True)
@@ -58,6 +67,7 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
     _: KW_ONLY
     neighbours: int | str = "auto"
     precision: str = "full"
+    target_transform: str = "auto"
 
     task = "regression"
     _methods = ("collapsed", "minibatch")
@@ -71,6 +81,7 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         settings = super().check_parameters()
         _checked_neighbours(self.neighbours)
         checks.choice("precision", self.precision, PRECISIONS)
+        checks.choice("target_transform", self.target_transform, transforms.NAMES)
         if self.method == "minibatch":
             self._check_minibatch()
             if distributed.is_multiprocess():
@@ -84,16 +95,25 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
                 'pass method="collapsed", or precision="full"'
             )
 
-    def fit(self, X, y):
-        """Train on rows ``X`` and targets ``y``; where several processes do, on the rows of all of them."""
+    def fit(self, X, y, *, noise_variance=None):
+        """Train on rows ``X`` and targets ``y``; where several processes do, on the rows of all of them.
+
+        ``noise_variance`` (n,) is a part of each row's noise that is known, in the targets' units squared, such as the
+        square of a measurement's standard error. The rest is learnt, and is that of new targets. A row that stands for
+        the mean of w others has the known noise s²/w, if s² is that of one of them.
+        """
         settings = self.check_parameters()
         encoding, features, y = self._learn_inputs(X, y, multi_output=True, y_numeric=True)
         y = np.asarray(y, np.float64)
         distributed.check_same("the number of columns of y", str(y.shape[1:]).encode())
-        all_y = distributed.gather(y)
-        check_targets(all_y)
-        mean, scale = mean_and_scale(all_y)
-        data = Dataset(features, (y - mean) / scale)
+        known = self._checked_noise(noise_variance, y)
+        transform = self.target_transform if known is None else "none"
+        check_targets(distributed.gather(y))
+        self.target_transform_ = transforms.choose(transform, features, y, settings.seed)
+        y = self.target_transform_.forward(y)
+        # Rows with much known noise say little about the mean and the scale.
+        mean, scale = mean_and_scale(distributed.gather(y if known is None else y[known <= np.median(known)]))
+        data = Dataset(features, (y - mean) / scale, None if known is None else known / np.square(scale))
         kernel, noise = begin(self.kernel, encoding.feature_names, features, data.targets, settings.seed)
         num_data = distributed.total_count(data.num_data)
         plan = plans.for_regression(settings, num_data)
@@ -116,12 +136,32 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
             self.training_ += f" Predictions also use the {used} nearest training rows."
         elif self.neighbours:
             self.training_ += " Predictions use the inducing points alone: several processes keep no training rows."
+        if not self.target_transform_.is_identity:
+            self.training_ += f" {self.target_transform_.describe()}"
         noise = np.asarray(self.posterior_.noise_variance) * scale**2
         self.target_mean_, self.target_scale_, self.noise_variance_ = map(_plain, (mean, scale, noise))
         return self
 
-    def predict_distribution(self, X, include_noise=True) -> GaussianPrediction:
+    def _checked_noise(self, noise_variance, y: np.ndarray) -> np.ndarray | None:
+        """Known noise variances (n,), or None."""
+        if noise_variance is None:
+            return None
+        known = np.asarray(checks.not_negative("noise_variance", noise_variance, y.dtype), np.float64)
+        if known.shape != (len(y),):
+            raise ValueError(f"noise_variance must have shape ({len(y)},), one number a row; got {known.shape}")
+        if y.ndim == 2:
+            raise ValueError("noise_variance goes with one target a row; fit each output by itself")
+        if self.target_transform not in ("auto", "none"):
+            raise ValueError(
+                f"noise_variance is in the units of the target itself, not of its {self.target_transform}; pass "
+                "target_transform='none'"
+            )
+        return known
+
+    def predict_distribution(self, X, include_noise=True) -> Prediction:
         """The distribution of a new target at each row, or with ``include_noise=False`` of the function behind it.
+
+        Where targets were transformed, the function is the median of new targets.
 
         >>> model = tgp.SparseGPRegressor(n_inducing=16, max_iter=20).fit(X, y)
         >>> prediction = model.predict_distribution(X[:3])
@@ -139,7 +179,7 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
             neighbours = self._neighbours_used(jointly=features)
             return np.asarray(sample(key, features, n_samples, neighbours=neighbours)) * scale + shift
 
-        return GaussianPrediction(mean * scale + shift, np.sqrt(var) * scale, draw)
+        return prediction_of(self.target_transform_, mean * scale + shift, np.sqrt(var) * scale, draw)
 
     def predict(self, X, return_std=False, return_cov=False, include_noise=True):
         """Mean of a target at each row (n,) or (n, P); and if wanted its standard deviation, and the joint covariance.
@@ -154,8 +194,10 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
             features = self._features(X)
             method = self.posterior_.predict_y if include_noise else self.posterior_.predict_f
             cov = np.asarray(method(features, full_cov=True, neighbours=self._neighbours_used(jointly=features))[1])
-            cov = cov if cov.ndim == 2 else np.moveaxis(cov, 0, 2)
-            answer.append(cov * np.asarray(self.target_scale_) ** 2)
+            cov = (cov if cov.ndim == 2 else np.moveaxis(cov, 0, 2)) * np.asarray(self.target_scale_) ** 2
+            if isinstance(prediction, WarpedPrediction):
+                cov = prediction.covariance(_correlation(cov))
+            answer.append(cov)
         return tuple(answer) if len(answer) > 1 else prediction.mean
 
     def _neighbours_used(self, jointly: np.ndarray | None = None) -> int | None:
@@ -178,6 +220,12 @@ def _checked_neighbours(neighbours: Any) -> int | str:
     if isinstance(neighbours, str):
         raise ValueError(f"neighbours must be a whole number of at least 0, or 'auto'; got {neighbours!r}")
     return checks.seed("neighbours", neighbours)
+
+
+def _correlation(cov: np.ndarray) -> np.ndarray:
+    """Correlations, given covariances (n, n) or (n, n, P)."""
+    sd = np.sqrt(np.einsum("ii...->i...", cov))
+    return cov / (sd[:, None] * sd[None])
 
 
 def _plain(values: np.ndarray) -> Any:

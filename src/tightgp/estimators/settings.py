@@ -19,6 +19,7 @@ KERNELS = {
     "matern32": kernels.Matern32,
     "matern52": kernels.Matern52,
     "squared_exponential": kernels.SquaredExponential,
+    "rbf": kernels.SquaredExponential,
     "rational_quadratic": kernels.RationalQuadratic,
 }
 
@@ -94,11 +95,15 @@ def _folder(path) -> Path | None:
 
 
 def seed_of(random_state) -> int:
-    """Draw a whole number from a scikit-learn random state: a seed, None or a RandomState."""
+    """Draw a whole number from a random state: a seed, None, a RandomState or a numpy Generator."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(np.iinfo(np.int32).max))
     try:
         return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     except ValueError as error:
-        raise ValueError(f"random_state must be a whole number, None or a numpy RandomState: {error}") from None
+        raise ValueError(
+            f"random_state must be a whole number, None, a numpy RandomState or Generator: {error}"
+        ) from None
 
 
 def start_kernel(kernel, feature_names: tuple[str, ...]) -> Kernel:

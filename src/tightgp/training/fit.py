@@ -58,7 +58,7 @@ def fit(
 
     Args:
         model: what to train. Frozen parameters stay; parameters with priors make it MAP estimation.
-        data: a `Dataset`, or `Batches`.
+        data: a `Dataset`, or ``(X, y)`` for one, or `Batches`.
         method: "lbfgs" (the default without ``batch_size``), "adam" (the default with it), "natural" (natural-gradient
             steps for q(u), alternated with Adam for the rest), or any optax transformation such as
             ``optax.adamw(1e-2)``, which brings its own learning rate.
@@ -106,6 +106,7 @@ def fit(
     >>> result.objective > float(model.elbo(tgp.Dataset(X, y)))
     True
     """
+    data = Dataset(*data) if isinstance(data, tuple) else data
     method = method or ("lbfgs" if batch_size is None else "adam")
     arguments.check(model, method, steps, learning_rate, natural_rate, tolerance, restarts, seed, callback)
     arguments.check_minibatches(model, data, method, batch_size, epochs, validation, patience, stream, restarts)

@@ -25,7 +25,9 @@ def write(path, rows, header="x,y"):
     [
         (["1.5", "2.5", "-1", "7"], "gaussian"),
         (["0", "1", "1", "0"], "classes"),
-        (["0", "3", "1", "12"], "poisson"),
+        (["0", "0", "1", "2"] * 8, "poisson"),
+        (["5", "3", "4", "2"] * 8, "gaussian"),  # ratings: no zeros
+        (["31", "45", "23", "62"] * 8, "gaussian"),  # ages
         (["1000", "3", "1", "12"], "gaussian"),
         (["-1", "3", "1", "12"], "gaussian"),
         (["a", "b", "a", "c"], "classes"),
@@ -36,7 +38,7 @@ def test_likelihood_is_guessed(tmp_path, cells, likelihood):
     path = write(tmp_path / "t.csv", [f"{i},{cell}" for i, cell in enumerate(cells)])
     found = problem(path, holdout=0.25)
     assert found.likelihood == likelihood
-    assert (found.num_rows, len(found.heldout[1])) in ((3, 1), (4, 0))
+    assert found.num_rows + len(found.heldout[1]) == len(cells)
     assert bool(found.notes) == (likelihood != "gaussian")
 
 
@@ -57,6 +59,23 @@ def test_errors_after_dropped_rows_name_the_row_of_the_file(tmp_path):
     path = write(tmp_path / "t.csv", ["1,1", "2,", "3,3", "4,inf", "5,5"])
     with pytest.raises(ValueError, match="row 5: target 'y' is infinite"):
         problem(path, drop_missing_target=True)
+
+
+def test_classes_are_held_out_in_proportion(tmp_path):
+    path = write(tmp_path / "t.csv", [f"{i % 7},{'rare' if i % 20 == 0 else 'common'}" for i in range(200)])
+    for seed in range(5):
+        assert np.sum(problem(path, holdout=0.2, seed=seed).heldout[1] == "rare") == 2
+
+
+def test_the_last_rows_by_a_time_are_held_out(tmp_path):
+    rng = np.random.default_rng(0)
+    days = rng.permutation(40)
+    path = write(tmp_path / "t.csv", [f"2024-01-01 {d % 24:02d}:{d:02d}:00,{d},{d + 0.5}" for d in days], "t,x,y")
+    found = problem(path, holdout=0.25, holdout_by="x")
+    assert sorted(found.heldout[1]) == [d + 0.5 for d in range(30, 40)]
+    assert problem(path, holdout=0.25, holdout_by="t").heldout[0]["t"].min() > found.X["t"].min()
+    with pytest.raises(ValueError, match="--holdout-by: there is no column 'z'"):
+        problem(path, holdout_by="z")
 
 
 def test_every_class_has_a_row_to_fit(tmp_path):

@@ -1,4 +1,4 @@
-"""The command line: ``tightgp fit``, ``predict``, ``compare``, ``report``, ``datasets``, ``demo``, ``info``."""
+"""The command line: ``tightgp inspect``, ``fit``, ``predict``, ``compare``, ``report``, ``datasets`` and others."""
 
 from tightgp.app.cli.app import main
 

@@ -3,7 +3,7 @@
 import typer
 from threadpoolctl import threadpool_limits
 
-from tightgp.app.cli import comparing, compilation, datasets, demo, fitting, prediction, reporting
+from tightgp.app.cli import comparing, compilation, datasets, demo, fitting, inspect, prediction, reporting
 from tightgp.app.cli.failures import exit_with_code
 from tightgp.app.cli.info import show_info
 from tightgp.app.cli.options import with_options
@@ -29,6 +29,7 @@ app = _group(
     predict=prediction.predict,
     compare=comparing.compare,
     report=reporting.report,
+    inspect=inspect.inspect,
     demo=demo.demo,
     info=show_info,
 )

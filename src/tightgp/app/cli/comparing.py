@@ -15,7 +15,7 @@ from tightgp.app.printing import text_table
 from tightgp.app.scores import coverage
 from tightgp.bounds.structures import Block, Neighbours, PowerEP, Vecchia
 from tightgp.data import Dataset
-from tightgp.estimators.distributions import GaussianPrediction
+from tightgp.estimators.distributions import prediction_of
 from tightgp.estimators.plan import LBFGS_STEPS
 from tightgp.estimators.recipes import TOLERANCE
 from tightgp.estimators.settings import seed_of
@@ -93,9 +93,10 @@ def _sparse_method(name: str, estimator, problem: Problem) -> Method:
 
 
 def _exact_method(sparse, request: CompareRequest, problem: Problem, terminal: Terminal) -> Method:
-    """The exact GP on the data that a sparse one was fitted to, standardised alike and from the same start."""
+    """The exact GP on the data of a sparse one, transformed and standardised alike, from the same start."""
     encoding, shift, scale = sparse.encoding_, sparse.target_mean_, sparse.target_scale_
-    data = Dataset(encoding.transform(problem.X), (problem.y - shift) / scale)
+    transform = sparse.target_transform_
+    data = Dataset(encoding.transform(problem.X), (transform.forward(problem.y) - shift) / scale)
     kernel, noise = begin(request.kernel, encoding.feature_names, data.X, data.targets, seed_of(request.seed))
     steps = request.max_iter or LBFGS_STEPS
     result = train(ExactGP(kernel, noise), data, steps=steps, tolerance=TOLERANCE, progress=not terminal.silent)
@@ -103,7 +104,7 @@ def _exact_method(sparse, request: CompareRequest, problem: Problem, terminal: T
 
     def predict(X):
         mean, var = result.model.posterior(data).predict_y(encoding.transform(X))
-        return GaussianPrediction(shift + scale * np.asarray(mean), scale * np.sqrt(var), lambda *_: None)
+        return prediction_of(transform, shift + scale * np.asarray(mean), scale * np.sqrt(var), lambda *_: None)
 
     return Method("exact GP", result.objective, True, noise_sd, result.seconds, _scores(predict, problem))
 

@@ -16,6 +16,7 @@ from tightgp.app.cli.problem import Problem, make_estimator, read_problem
 from tightgp.app.cli.processes import Processes, check_same_options, gather_frame, run_in_all, run_in_leader
 from tightgp.app.cli.terminal import Terminal
 from tightgp.app.report import gather
+from tightgp.app.tables.readings import to_plain
 from tightgp.io import modelfile
 from tightgp.training.result import StopReason
 
@@ -28,7 +29,7 @@ def fit(
     folder: FitFolder,
     processes: Processes,
     terminal: Terminal,
-    verbose: Annotated[bool, option("Explain the choice of the method.", "--verbose", "-v")] = False,
+    verbose: Annotated[bool, option("Print everything: encodings, evidence, all scores.", "--verbose", "-v")] = False,
 ) -> int:
     """Fit a table, and write a model and a report.
 
@@ -66,10 +67,13 @@ def _fit(request: FitRequest, folder: FitFolder, terminal: Terminal, verbose: bo
             folder.abandon()
         raise
     estimator.set_params(checkpoint=None, resume=False, verbose=0)
-    for line in estimator.encoding_.describe() + [estimator.training_] * verbose:
+    estimator.readings_ = to_plain(problem.readings)
+    for line in [*estimator.encoding_.describe(), estimator.training_] if verbose else []:
         terminal.message(f"  {line}")
+    if (transform := getattr(estimator, "target_transform_", None)) and not transform.is_identity:
+        terminal.message(f"{transform.describe()[:-1]} (change: --target-transform none).")
     shown = _shown_in_report(estimator, problem)
-    run_in_leader(lambda: _write(estimator, shown, problem, request, folder, terminal))
+    run_in_leader(lambda: _write(estimator, shown, problem, request, folder, terminal, verbose))
     return INTERRUPTED if _is_interrupted(estimator) else 0
 
 
@@ -103,7 +107,15 @@ def _shown_in_report(estimator, problem: Problem) -> dict[str, Any]:
     return {"estimator": estimator, "X": X, "y": y, "notes": problem.notes + (note,) * (len(y) < total)}
 
 
-def _write(estimator, shown: dict, problem: Problem, request: FitRequest, folder: FitFolder, terminal: Terminal):
+def _write(
+    estimator,
+    shown: dict,
+    problem: Problem,
+    request: FitRequest,
+    folder: FitFolder,
+    terminal: Terminal,
+    verbose: bool = False,
+) -> None:
     """Write the model and its report, and print the result."""
     if folder.lost:
         folder.rescue(estimator)
@@ -115,7 +127,7 @@ def _write(estimator, shown: dict, problem: Problem, request: FitRequest, folder
         reporting.write_report(content, folder)
     if not (interrupted := _is_interrupted(estimator)):
         folder.finish()
-    reporting.show(content, folder, terminal)
+    reporting.show(content, folder, terminal, verbose)
     terminal.result({**reporting.summary(content, folder), "interrupted": interrupted})
     if interrupted:
         terminal.message("Interrupted: the model so far is saved, and --resume continues the fit.")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tightgp.app.tables import Choices
 from tightgp.app.tables.limits import UNPACKED_GB
 
 
@@ -17,15 +18,59 @@ def option(text: str, *names: str, **settings) -> Any:
     return typer.Option(*names, help=text, **settings)
 
 
-TableFile = Annotated[str, typer.Argument(help="CSV (also compressed), TSV, Parquet, .npy or .npz.", metavar="TABLE")]
+TableFile = Annotated[
+    str,
+    typer.Argument(
+        help="CSV (also compressed, or with semicolons), TSV, Excel, Parquet, JSON lines, SQLite, .npy or .npz.",
+        metavar="TABLE",
+    ),
+]
+Part = Annotated[
+    str | None,
+    option("Sheet of a workbook; table or query of a database, such as 'select ...'.", "--from", metavar="PART"),
+]
 Delimiter = Annotated[str | None, option("Character between the cells of a text table; detected by default.")]
 Encoding = Annotated[str, option("Encoding of a text table.")]
 MaxUnpacked = Annotated[float, option("Gigabytes that a compressed table may unpack to.", metavar="GB")]
 Overwrite = Annotated[bool, option("Replace existing files.", "--overwrite")]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """How the columns of a table are read: the options that ``fit``, ``compare`` and ``inspect`` share."""
+
+    kinds: Annotated[
+        list[str] | None,
+        option(
+            "What a column is, as COLUMN=KIND: number, text, date, keep (as it is in the file), or its levels in order "
+            "such as size=S<M<L; repeat for more.",
+            "--as",
+            metavar="COLUMN=KIND",
+        ),
+    ] = None
+    date_format: Annotated[str | None, option("Format of dates, such as %d/%m/%Y.", metavar="FORMAT")] = None
+    decimal: Annotated[str | None, option("Decimal mark of numbers in text: point or comma.")] = None
+    missing: Annotated[
+        list[str] | None, option("A text or number that stands for a missing cell; repeat for more.")
+    ] = None
+
+    @property
+    def choices(self) -> Choices:
+        """The options, checked."""
+        kinds = {}
+        for one in self.kinds or ():
+            name, equals, kind = one.rpartition("=")
+            if not equals or not name or (kind not in ("number", "text", "date", "keep") and "<" not in kind):
+                wanted = "COLUMN=KIND with number, text, date, keep, or levels in order such as S<M<L"
+                raise ValueError(f"--as must be {wanted}; got {one!r}")
+            kinds[name] = kind
+        if self.decimal not in (None, "point", "comma"):
+            raise ValueError(f"--decimal must be point or comma, got {self.decimal!r}")
+        return Choices(kinds, self.date_format or "", self.decimal or "", tuple(self.missing or ()))
+
+
 @dataclass(frozen=True)
-class Request:
+class Request(Columns):
     """What to fit to which columns of a table: the options that ``fit`` and ``compare`` share."""
 
     table: TableFile
@@ -40,16 +85,23 @@ class Request:
     neighbours: Annotated[
         str, option("Nearest training rows that each prediction also uses, or auto to choose (gaussian).")
     ] = "auto"
+    target_transform: Annotated[
+        str, option("log, sqrt, yeo-johnson, sinh-arcsinh, none, or auto to choose by evidence (gaussian).")
+    ] = "auto"
     max_iter: Annotated[
         int | None, option("Most iterations (collapsed), steps (full) or epochs (minibatch).", min=1)
     ] = None
     holdout: Annotated[float, option("Share of the rows held out to measure accuracy; 0 for none.")] = 0.2
+    holdout_by: Annotated[
+        str, option("random (each class in proportion), or a column of times whose last rows are held out.")
+    ] = "random"
     seed: Annotated[int, option("Seed of the held-out rows and of all random choices.", min=0, max=2**32 - 1)] = 0
     ignore: Annotated[list[str] | None, option("Column to leave out; repeat for more.")] = None
     drop_missing_target: Annotated[bool, option("Leave out rows without a target.", "--drop-missing-target")] = False
     delimiter: Delimiter = None
     encoding: Encoding = "utf-8"
     max_unpacked: MaxUnpacked = UNPACKED_GB
+    part: Part = None
 
     @property
     def num_inducing(self) -> int | str:
@@ -82,6 +134,17 @@ class FitRequest(Request):
 
 
 @dataclass(frozen=True)
+class InspectRequest(Columns):
+    """The request of ``inspect``."""
+
+    table: TableFile
+    target: Annotated[str | None, option("Column to predict, by name or by number.", "--target", "-t")] = None
+    delimiter: Delimiter = None
+    encoding: Encoding = "utf-8"
+    part: Part = None
+
+
+@dataclass(frozen=True)
 class CompareRequest(Request):
     """The request of ``compare``: every method gets the same number of inducing points."""
 
@@ -105,6 +168,7 @@ class PredictRequest:
     formulas: Annotated[
         bool, option("Write texts that a spreadsheet would run as formulas as they are.", "--formulas")
     ] = False
+    part: Part = None
     overwrite: Overwrite = False
 
 

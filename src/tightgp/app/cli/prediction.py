@@ -6,11 +6,13 @@ import numpy as np
 import pandas as pd
 
 from tightgp.app.cli.folder import check_new, model_file
+from tightgp.app.cli.likelihood import ESTIMATORS
 from tightgp.app.cli.options import PredictRequest
-from tightgp.app.cli.problem import ESTIMATORS, read
+from tightgp.app.cli.problem import read
 from tightgp.app.cli.terminal import Terminal
 from tightgp.app.report.table import Table
 from tightgp.app.tables import check_writable, row_number, write_table
+from tightgp.app.tables.readings import apply_readings, from_plain
 from tightgp.io import modelfile
 from tightgp.progress import ProgressBar
 
@@ -25,8 +27,10 @@ def predict(request: PredictRequest, terminal: Terminal) -> None:
     check_new(request.out, request.overwrite)
     check_writable(request.out)
     estimator = _load(request)
-    frame = read(request, terminal)
-    inputs = Table.of(request.table, frame, estimator.encoding_.columns).frame
+    readings = from_plain(getattr(estimator, "readings_", {}))
+    frame = read(request, terminal, strict=not readings)
+    as_read = apply_readings(frame, readings, request.table)
+    inputs = Table.of(request.table, as_read, estimator.encoding_.columns).frame
     batches = []
     with terminal.warnings_as_notes() as notes, ProgressBar(len(frame), not terminal.silent, "predicting") as bar:
         for start in range(0, len(frame), _BATCH_ROWS):

@@ -1,26 +1,20 @@
 """From a table to what is fitted: the target, its likelihood and estimator, the inputs, and the held-out rows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
 import numpy as np
 
-from tightgp.app.cli.options import PredictRequest, Request
+from tightgp.app.cli.likelihood import ESTIMATORS, choose_likelihood
+from tightgp.app.cli.options import Request
 from tightgp.app.cli.processes import gather_frame, run_in_all
 from tightgp.app.cli.terminal import Terminal
-from tightgp.app.tables import TableError, check_target, find_column, read_table, row_number
-from tightgp.estimators import SparseGPClassifier, SparseGPCountRegressor, SparseGPRegressor
+from tightgp.app.tables import Inspection, TableError, check_target, find_column, inspect_table, read_table, row_number
+from tightgp.app.tables.readings import Reading
 
-#: The estimator of each likelihood.
-ESTIMATORS: dict[str, type[Any]] = {
-    "gaussian": SparseGPRegressor,
-    "poisson": SparseGPCountRegressor,
-    "negative_binomial": SparseGPCountRegressor,
-    "classes": SparseGPClassifier,
-}
-#: Whole numbers up to this are guessed to be counts; for larger ones Gaussian noise is as good.
-_LARGEST_COUNT = 100
+#: More findings than these are shown by `tightgp inspect` alone.
+_MOST_FINDINGS = 12
 
 
 @dataclass(frozen=True)
@@ -39,20 +33,14 @@ class Problem:
     heldout: tuple[Any, np.ndarray] | None
     heldout_rows: list[int]
     notes: tuple[str, ...]
+    readings: dict[str, Reading] = field(default_factory=dict)
 
 
-def read(request: Request | PredictRequest, terminal: Terminal, share: tuple[int, int] = (0, 1)) -> Any:
+def read(request: Any, terminal: Terminal, share: tuple[int, int] = (0, 1), strict: bool = True) -> Any:
     """Read the table of a request, or a share of its rows."""
-    table, delimiter, encoding = request.table, request.delimiter, request.encoding
-    with terminal.spinner(f"reading {table}"):
-        return read_table(
-            table,
-            delimiter=delimiter,
-            encoding=encoding,
-            progress=not terminal.silent,
-            share=share,
-            max_unpacked=request.max_unpacked,
-        )
+    options = {name: getattr(request, name) for name in ("delimiter", "encoding", "part", "max_unpacked")}
+    with terminal.spinner(f"reading {request.table}"):
+        return read_table(request.table, **options, progress=not terminal.silent, share=share, strict=strict)
 
 
 def read_problem(request: Request, terminal: Terminal) -> Problem:
@@ -61,28 +49,39 @@ def read_problem(request: Request, terminal: Terminal) -> Problem:
         raise ValueError(f"--likelihood must be auto or one of {', '.join(ESTIMATORS)}; got {request.likelihood!r}")
     if not 0 <= request.holdout < 1:
         raise ValueError(f"--holdout must be a share of the rows, from 0 to below 1; got {request.holdout}")
-    frame = run_in_all(lambda: read(request, terminal, (jax.process_index(), jax.process_count())))
+    alone = jax.process_count() == 1
+    frame = run_in_all(lambda: read(request, terminal, (jax.process_index(), jax.process_count()), strict=not alone))
     name = find_column(frame, request.target, "--target")
     ignored = [find_column(frame, column, "--ignore") for column in request.ignore or ()]
     if name in ignored:
         raise ValueError(f"--ignore {name!r} is the target")
-    inputs = frame.drop(columns=[name, *ignored])
-    if not len(inputs.columns):
+    frame, notes = frame.drop(columns=ignored), []
+    if len(frame.columns) == 1:
         raise TableError(request.table, f"has no column besides the target {name!r}; at least one input is needed")
-    targets = gather_frame(frame[[name]])
-    notes = []
+    inspection = inspect_table(frame, name, request.choices) if alone else Inspection(frame, (), {}, ())
+    notes += _report_findings(inspection, request, terminal)
+    inputs = inspection.frame.drop(columns=name)
+    targets = gather_frame(inspection.frame[[name]])
     if request.drop_missing_target and (missing := targets[name].isna()).any():
         targets = targets[~missing]
         notes.append(f"{int(missing.sum())} rows without a target were left out.")
         terminal.message(notes[-1])
     column = check_target(targets, name, request.table)
-    likelihood, reason = _choose_likelihood(request, column, str(name))
+    likelihood, reason = choose_likelihood(request, column, str(name), inputs if alone else None)
     if reason:
         terminal.message(f"{reason} (override with --likelihood).")
         notes += [f"{reason}."] if likelihood != "gaussian" else []
     classes = ESTIMATORS[likelihood].task == "classification"
     y = _as_labels(column) if classes else column.to_numpy(np.float64)
-    fitted, heldout = _split(y, request.holdout, request.seed, classes)
+    if request.holdout_by == "random":
+        fitted, heldout = _split(y, request.holdout, request.seed, classes)
+    else:
+        time = find_column(inputs, request.holdout_by, "--holdout-by")
+        fitted, heldout = _split_by_time(gather_frame(inputs[[time]])[time].loc[targets.index], request, str(time))
+    if inspection.times and request.holdout and request.holdout_by == "random":
+        terminal.message(
+            f"Rows are held out at random: --holdout-by {inspection.times[0]} would test on the last ones instead."
+        )
     positions = targets.index.to_numpy()
     X, mine = _own_rows(inputs, positions[fitted])
     heldout_X = gather_frame(_own_rows(inputs, positions[heldout])[0])
@@ -95,7 +94,20 @@ def read_problem(request: Request, terminal: Terminal) -> Problem:
         heldout=(heldout_X, y[heldout]) if len(heldout) else None,
         heldout_rows=row_number(targets, positions[heldout]).tolist(),
         notes=tuple(notes),
+        readings=inspection.readings,
     )
+
+
+def _report_findings(inspection: Inspection, columns: Any, terminal: Terminal) -> list[str]:
+    """Print what was noticed in the columns, refuse the table where there are problems, and return notes."""
+    shown = [one for one in inspection.findings if one.kind != "problem"]
+    for one in shown[:_MOST_FINDINGS]:
+        terminal.message(f"  {one}")
+    if len(shown) > _MOST_FINDINGS:
+        more = len(shown) - _MOST_FINDINGS
+        terminal.message(f"  and {more} more, which `tightgp inspect {columns.table}` lists.")
+    inspection.check(columns.table)
+    return [f"{one.column}: {one.text}." for one in shown]
 
 
 def make_estimator(name: str, request: Request, **parameters) -> Any:
@@ -116,51 +128,44 @@ def _own_rows(inputs, positions: np.ndarray) -> tuple[Any, np.ndarray]:
     return inputs.iloc[local[mine]].reset_index(drop=True), mine
 
 
-def _choose_likelihood(request: Request, y, name: str) -> tuple[str, str]:
-    """The requested likelihood, or a guess and the reason for it; refused if the targets do not fit it."""
-    likelihood, reason = (request.likelihood, "") if request.likelihood != "auto" else _guess_likelihood(y, name)
-    task = ESTIMATORS[likelihood].task
-    if task == "classification" and y.dtype.kind in "mM":
-        problem = "is a date or duration; give a number, or texts for classes"
-    elif task != "classification" and y.dtype.kind not in "biuf":
-        problem = f"holds {y.dtype}, not numbers; for classes pass --likelihood classes"
-    elif task == "counts" and not _are_counts(y):
-        problem = f"must hold whole numbers of at least 0 for --likelihood {likelihood}"
-    else:
-        return likelihood, reason
-    raise TableError(request.table, f"target {name!r} {problem}")
-
-
-def _guess_likelihood(y, name: str) -> tuple[str, str]:
-    if y.dtype.kind not in "iuf":
-        return "classes", f"Target {name!r} is not a number: fitting its {y.nunique()} classes"
-    if set(y.unique()) == {0, 1}:
-        return "classes", f"Target {name!r} holds only 0 and 1: fitting two classes"
-    if _are_counts(y) and y.max() <= _LARGEST_COUNT:
-        return "poisson", f"Target {name!r} holds whole numbers up to {y.max():g}: fitting Poisson counts"
-    return "gaussian", f"Target {name!r} holds numbers: fitting Gaussian noise"
-
-
-def _are_counts(y) -> bool:
-    values = y.to_numpy(np.float64)
-    return bool(np.all(values == np.floor(values)) and values.min() >= 0)
-
-
 def _as_labels(y) -> np.ndarray:
     """Labels as texts, or as numbers if they are all whole numbers."""
     return y.to_numpy() if y.dtype.kind in "biu" else np.asarray([str(value) for value in y.tolist()])
 
 
 def _split(y: np.ndarray, share: float, seed: int, classes: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Random rows to fit and to hold out; at least one row of each class is fitted."""
+    """Random rows to fit and to hold out, of each class in proportion; at least one row of each class is fitted."""
     order = np.random.default_rng(seed).permutation(len(y))
-    count = round(share * len(y))
-    if share and not 1 <= count <= len(y) - 2:
-        problem = f"--holdout {share} of {len(y)} rows leaves too few to fit or to hold out"
-        raise ValueError(f"{problem}; use more rows or --holdout 0")
+    count = _heldout_count(len(y), share)
+    if classes and count:
+        # Rows of a class are spread evenly over the order, so that any first part holds its share of them.
+        _, codes, sizes = np.unique(y[order], return_inverse=True, return_counts=True)
+        rank = np.empty(len(y))
+        for code, size in enumerate(sizes):
+            # A class of one row comes last: it is fitted.
+            rank[codes == code] = (np.arange(size) + (0.5 if size > 1 else 1.0)) / size
+        order = order[np.argsort(rank, kind="stable")]
     heldout, fitted = order[:count], order[count:]
     if classes:
         unseen = heldout[~np.isin(y[heldout], y[fitted])]
         first_of_class = unseen[np.unique(y[unseen], return_index=True)[1]]
         heldout, fitted = np.setdiff1d(heldout, first_of_class), np.concatenate([fitted, first_of_class])
     return np.sort(fitted), np.sort(heldout)
+
+
+def _split_by_time(time: Any, request: Request, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Rows to fit, and the last ones by a column of times or numbers to hold out."""
+    if time.dtype.kind not in "Mmiuf" or time.isna().any():
+        problem = "must be random, or a column of times or numbers without a missing cell"
+        raise ValueError(f"--holdout-by {problem}; {name!r} holds {time.dtype}")
+    order = np.argsort(time.to_numpy(), kind="stable")
+    count = _heldout_count(len(order), request.holdout)
+    return np.sort(order[: len(order) - count]), np.sort(order[len(order) - count :])
+
+
+def _heldout_count(rows: int, share: float) -> int:
+    count = round(share * rows)
+    if share and not 1 <= count <= rows - 2:
+        problem = f"--holdout {share} of {rows} rows leaves too few to fit or to hold out"
+        raise ValueError(f"{problem}; use more rows or --holdout 0")
+    return count

@@ -7,7 +7,7 @@ from typing import Any
 from tightgp.io import serialise
 
 #: Raised whenever a field is added, removed or changes its meaning.
-VERSION = 2
+VERSION = 3
 TASKS = ("regression", "classification", "counts")
 #: Larger numbers are read as infinite: their differences must stay finite.
 _LARGEST = 1e300
@@ -147,11 +147,12 @@ class Slice:
 
 @dataclass(frozen=True)
 class Score:
-    """A score of the model, and of the baseline if that has one."""
+    """A score of the model, of the baseline if that has one, and of a linear model of the same features."""
 
     name: str
     model: float
     baseline: float | None = None
+    linear: float | None = None
 
 
 @dataclass(frozen=True)
@@ -245,6 +246,8 @@ class Worst:
 class Heldout:
     """Scores on rows that the model was not fitted to.
 
+    ``by_prediction`` is the coverage of the widest intervals in fifths of the rows, from the lowest predictions to the
+    highest, and ``importance`` says how much larger the error is if a column is shuffled, the largest first.
     ``calibration`` is the coverage of intervals at many levels, ``pit`` the number of rows with P(Y ≤ observed) in
     equal bins of [0, 1], and ``points`` are (predicted, observed) pairs of some rows.
     """
@@ -253,6 +256,8 @@ class Heldout:
     scores: tuple[Score, ...]
     worst: Worst
     coverage: tuple[Coverage, ...] = ()
+    by_prediction: tuple[Coverage, ...] = ()
+    importance: tuple[tuple[str, float], ...] = ()
     calibration: tuple[Coverage, ...] = ()
     pit: tuple[int, ...] = ()
     points: tuple[tuple[float, float], ...] = ()

@@ -40,7 +40,7 @@ def gather(
     >>> model = tgp.SparseGPRegressor(n_inducing=8, max_iter=5).fit(X[:40], y[:40])
     >>> content = gather(model, X[:40], y[:40], heldout=(X[40:], y[40:]))
     >>> [score.name for score in content.heldout.scores]
-    ['RMSE', 'MAE', 'NLPD', 'CRPS']
+    ['R²', 'RMSE', 'MAE', 'NLPD', 'CRPS']
     >>> Content.from_json(content.to_json()) == content
     True
     """
@@ -52,7 +52,7 @@ def gather(
     names[0] = target or names[0]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        scores = None if heldout is None else score(estimator, heldout, heldout_rows, targets, names, notes)
+        scores = None if heldout is None else score(estimator, heldout, heldout_rows, table, targets, names, notes)
         slices, fixed = vary_inputs(estimator, table, targets)
     notes += [sentence(str(one.message)) for one in caught]
     if len(names) > 1:
@@ -65,13 +65,21 @@ def gather(
         training=_training(estimator),
         evidence=_evidence(estimator, len(targets)),
         scales=_scales(estimator, len(targets)),
-        noise_sd=None if estimator.noise_variance_ is None else float(np.sqrt(np.ravel(estimator.noise_variance_)[0])),
+        noise_sd=_noise_sd(estimator),
         heldout=scores,
         relevance=tuple(sorted((estimator.relevance_ or {}).items(), key=lambda one: -one[1])),
         slices=slices,
         fixed=fixed,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _noise_sd(estimator) -> float | None:
+    """The noise in the target's units; None where there is none, or where it is that of a transformed target."""
+    transform = getattr(estimator, "target_transform_", None)
+    if estimator.noise_variance_ is None or not (transform is None or transform.is_identity):
+        return None
+    return float(np.sqrt(np.ravel(estimator.noise_variance_)[0]))
 
 
 def _subject(estimator, source: str, target: str, num_rows: int, num_heldout: int) -> Subject:

@@ -1,6 +1,7 @@
 """Scores on held-out rows. Baselines know only the training targets; ``notes`` collects what the reader should know."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn import metrics
 
 from tightgp.app import scores
 from tightgp.app.report.content import Classes, Coverage, Heldout, OutputScores, ReliabilityBin, Score, Worst, WorstRow
+from tightgp.app.report.importance import linear_predictions, permutation_importance
 from tightgp.app.report.slices import by_relevance, first_output
 from tightgp.app.report.table import Table, cell_text, read_targets
 from tightgp.estimators.distributions import ClassPrediction, GaussianPrediction, Prediction
@@ -19,12 +21,17 @@ _MOST_POINTS, _MOST_BINS, _MOST_LABELS = 1500, 20, 12
 _NUM_QUANTILES, _QUANTILE_ROWS = 40, 4000
 #: The table of the worst rows shows at most so many rows and input columns.
 _MOST_WORST, _MOST_COLUMNS = 10, 12
+#: Fewer rows than these are not split in five.
+_LEAST_FOR_FIFTHS = 50
 
 
-def score(estimator, heldout, row_numbers, training: np.ndarray, names: list[str], notes: list[str]) -> Heldout | None:
+def score(
+    estimator, heldout, row_numbers, fitted: Table, training: np.ndarray, names: list[str], notes: list[str]
+) -> Heldout | None:
     """Scores of the predictions of ``heldout``, a pair (X, y); None if no row is left.
 
-    ``training`` are the training targets as `read_targets` gives them, and ``names`` those of the outputs.
+    ``fitted`` are the training inputs, ``training`` the training targets as `read_targets` gives them, and ``names``
+    those of the outputs.
     """
     if not isinstance(heldout, tuple | list) or len(heldout) != 2:
         raise ValueError(f"heldout must be None or a pair (X, y), got {type(heldout).__name__}")
@@ -48,9 +55,14 @@ def score(estimator, heldout, row_numbers, training: np.ndarray, names: list[str
     columns = list(range(len(table.columns)))
     columns = columns if len(columns) <= _MOST_COLUMNS else by_relevance(estimator)[:_MOST_COLUMNS]
     worst = partial(_worst, table, row_numbers, columns)
+    importance = permutation_importance(estimator, table, targets)
     if estimator.task == "classification":
-        return _score_classes(prediction, targets, training, worst)
-    return _score_numbers(prediction, targets, training, names, estimator.task == "counts", worst, notes)
+        return replace(_score_classes(prediction, targets, training, worst), importance=importance)
+    linear = linear_predictions(estimator, fitted, training, table)
+    counts = estimator.task == "counts"
+    return replace(
+        _score_numbers(prediction, targets, training, linear, names, counts, worst, notes), importance=importance
+    )
 
 
 def _worst(
@@ -70,6 +82,7 @@ def _score_numbers(
     prediction: Prediction,
     targets: np.ndarray,
     training: np.ndarray,
+    linear: np.ndarray,
     names: list[str],
     counts: bool,
     worst: Callable[..., Worst],
@@ -88,18 +101,35 @@ def _score_numbers(
     return Heldout(
         num_rows=len(y),
         scores=(
-            Score("RMSE", *(metrics.root_mean_squared_error(y, p) for p in (mean, constant))),
-            Score("MAE", *(metrics.mean_absolute_error(y, p) for p in (mean, constant))),
+            *_r_squared(y, mean, constant, linear),
+            Score("RMSE", *(metrics.root_mean_squared_error(y, p) for p in (mean, constant, linear))),
+            Score("MAE", *(metrics.mean_absolute_error(y, p) for p in (mean, constant, linear))),
             *_nlpd(first_output(densities), y, None if counts else baseline, notes),
             _crps(prediction, y, mean, sd, baseline, notes),
         ),
         worst=worst(first_output(densities), LEVELS[-1], y, mean, low=low, high=high, **deviations),
         coverage=_coverage(LEVELS, inside, len(y)),
+        by_prediction=_coverage_by_prediction(mean, (low <= y) & (y <= high)),
         calibration=_coverage(scores.LEVELS.tolist(), scores.coverage_curve(pit).tolist(), len(y)),
         pit=tuple(np.histogram(pit, bins=min(_MOST_BINS, max(4, len(y) // 10)), range=(0.0, 1.0))[0].tolist()),
         points=tuple(map(tuple, points.tolist())),
         outputs=_outputs(targets, training, names, prediction.mean, densities, intervals[-1]),
     )
+
+
+def _r_squared(y, *predictions) -> list[Score]:
+    """The share of the variance that is explained, if there are two rows that differ."""
+    if len(y) < 2 or np.ptp(y) == 0:
+        return []
+    return [Score("R²", *(metrics.r2_score(y, prediction) for prediction in predictions))]
+
+
+def _coverage_by_prediction(mean: np.ndarray, inside: np.ndarray) -> tuple[Coverage, ...]:
+    """Coverage of the widest intervals in fifths of the rows, by their predictions."""
+    if len(mean) < _LEAST_FOR_FIFTHS:
+        return ()
+    fifths = np.array_split(inside[np.argsort(mean, kind="stable")], 5)
+    return tuple(one for part in fifths for one in _coverage(LEVELS[-1:], [float(np.mean(part))], len(part)))
 
 
 def _nlpd(log_density: np.ndarray, y: np.ndarray, baseline: np.ndarray | None, notes: list[str]) -> list[Score]:

@@ -27,7 +27,7 @@ class Table:
     @classmethod
     def of(cls, name: str, X, columns: tuple[Column, ...]) -> "Table":
         """The table of inputs ``X``, which errors call ``name``."""
-        names = [column.name for column in columns]
+        names, X = [column.name for column in columns], cells.as_table(X)
         if not cells.is_frame(X):
             X = np.asarray(X)
             if X.ndim != 2 or X.shape[1] != len(names):

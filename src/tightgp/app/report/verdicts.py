@@ -79,6 +79,31 @@ def coverage_label(heldout: Heldout, one: Coverage, task: str) -> str:
     return verdict or ("as stated" if one.low <= one.observed <= one.high else "nearly as stated")
 
 
+def worst_fifth(heldout: Heldout) -> str:
+    """How reliable the widest intervals are where they are least so, by the size of the prediction."""
+    level = heldout.by_prediction[0].level
+    worst = max(range(5), key=lambda i: abs(heldout.by_prediction[i].observed - level))
+    which = ("lowest", "second lowest", "middle", "second highest", "highest")[worst]
+    shares = [percent(one.observed, 0) for one in heldout.by_prediction]
+    text = f"By fifths of the predictions, lowest first, the {percent(level, 0)} intervals contain "
+    text += f"{', '.join(shares[:-1])} and {shares[-1]} of the rows"
+    if not _is_off(heldout.by_prediction[worst]):
+        return f"{text}: as reliable everywhere, up to chance."
+    verdict = "few" if heldout.by_prediction[worst].observed < level else "many"
+    return f"{text}. Too {verdict} among the {which} predictions: the noise differs, or the target needs a transform."
+
+
+def importance(heldout: Heldout, task: str) -> str:
+    """Which inputs held-out predictions need most."""
+    needed = [(name, rise) for name, rise in heldout.importance if rise > 0][:3]
+    if not needed:
+        return "No input by itself improves the predictions of held-out rows."
+    error = "log loss" if task == "classification" else "RMSE"
+    named = [f"“{shortened(name, 40)}” ({number(rise, 2)})" for name, rise in needed]
+    listed = " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
+    return f"Held-out predictions need {listed} most: by so much the {error} rises if the column is shuffled."
+
+
 def confidence(one: Classes) -> str:
     """Whether predicted probabilities match observed frequencies on the whole."""
     start = f"The predicted class has a mean probability of {percent(one.predicted)}, and is correct for "

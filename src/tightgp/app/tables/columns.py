@@ -48,11 +48,13 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
     return table.to_pandas(pa.system_memory_pool(), date_as_object=False, ignore_metadata=True)
 
 
-def parse_numbers(path: Path, table: pa.Table, delimiter: str, row_of: Callable[[int], int]) -> pa.Table:
+def parse_numbers(
+    path: Path, table: pa.Table, delimiter: str, row_of: Callable[[int], int], strict: bool = True
+) -> pa.Table:
     """An Arrow table whose text columns are numbers where only "?" or decimal commas made them text.
 
-    A column in which only a few cells are not numbers is refused: it would become categories silently. ``row_of`` gives
-    the row of the file for a position in the table.
+    A column in which only a few cells are not numbers is refused: it would become categories silently. Unless
+    ``strict``, it stays text. ``row_of`` gives the row of the file for a position in the table.
     """
 
     def matches(texts, pattern: str) -> np.ndarray:
@@ -80,6 +82,8 @@ def parse_numbers(path: Path, table: pa.Table, delimiter: str, row_of: Callable[
                 f"is not a number, but {num_numeric} of the column's {num_cells} cells are; write numbers as 1234.5"
             )
             problem += ", leave the cell empty if it is missing, or drop the column if it is categories"
+        if np.any(refused) and not strict:
+            continue
         if np.any(refused):
             strays = pc.is_in(column, texts.filter(pa.array(refused)))
             first = int(np.argmax(pc.fill_null(strays, False).to_numpy()))

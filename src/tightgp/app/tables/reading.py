@@ -1,5 +1,6 @@
 """Reading: the suffix gives the format, and each format gives a frame or a `TableError`."""
 
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,13 +8,24 @@ import pandas as pd
 
 from tightgp.app.tables.arrays import read_npy, read_npz
 from tightgp.app.tables.errors import NO_ROWS, TableError, TableFileError, reason, refuse_broken
-from tightgp.app.tables.limits import COMPRESSIONS, UNPACKED_GB, check_limit, decompress
+from tightgp.app.tables.excel import read_excel
+from tightgp.app.tables.limits import COMPRESSIONS, UNPACKED_GB, check_archive, check_limit, decompress
 from tightgp.app.tables.parquet import read_parquet
+from tightgp.app.tables.records import read_json
 from tightgp.app.tables.rows import share_of
+from tightgp.app.tables.sqlite import read_sqlite
 from tightgp.app.tables.text import read_text
 
 TEXT = (".csv", ".tsv", ".txt")
-READERS: dict[str, Callable] = {".parquet": read_parquet, ".npy": read_npy, ".npz": read_npz}
+READERS: dict[str, Callable] = {
+    **{".parquet": read_parquet, ".npy": read_npy, ".npz": read_npz},
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), read_json),
+}
+#: Files of several tables, whose readers take the part that is meant.
+SEVERAL: dict[str, Callable] = {
+    **dict.fromkeys((".xlsx", ".xlsm"), read_excel),
+    **dict.fromkeys((".sqlite", ".sqlite3", ".db"), read_sqlite),
+}
 
 
 def read_table(
@@ -23,19 +35,24 @@ def read_table(
     encoding: str = "utf-8",
     progress: bool = True,
     share: tuple[int, int] = (0, 1),
+    strict: bool = True,
+    part: str | None = None,
     max_unpacked: float = UNPACKED_GB,
 ) -> pd.DataFrame:
     """The table in a file, as a pandas DataFrame whose column names are text.
 
     Args:
         path: ``.csv``, ``.tsv`` or ``.txt``, each also with ``.gz``, ``.bz2``, ``.xz`` or ``.zst``; ``.parquet``;
-            ``.npy`` with one two-dimensional or structured array; ``.npz`` with one such array, or with X and y.
+            ``.npy`` with one two-dimensional or structured array; ``.npz`` with one such array, or with X and y;
+            ``.jsonl``, ``.ndjson`` or ``.json``; ``.xlsx``; ``.sqlite`` or ``.db``.
         delimiter: what separates the cells of a text; None detects comma, semicolon, tab or bar.
         encoding: of a text.
         progress: show a bar while a large text is read.
         share: ``(i, n)`` gives the i-th, from 0, of n parts of consecutive rows, cut as by ``numpy.array_split``; it
             may be empty. Of ``.npy`` and ``.parquet`` only that part is read; texts and ``.npz`` are read completely,
             because all rows of a column decide its type.
+        part: the sheet of a workbook, or the table or query of a database; None is the first sheet, the only table.
+        strict: refuse a column of numbers in which a few cells are none; otherwise it is a column of text.
         max_unpacked: gigabytes that a compressed text, a Parquet file or an archive may unpack to; more is refused.
 
     Returns:
@@ -57,9 +74,13 @@ def read_table(
     suffix, compression = format_of(path)
     if path.is_dir():
         raise TableError(path, "is a folder; name a file in it")
-    if suffix not in (*TEXT, *READERS) or (compression and suffix not in TEXT):
+    if suffix == ".xls":
+        raise TableError(path, "is of the old Excel format; save it as .xlsx or CSV")
+    if part is not None and suffix not in SEVERAL:
+        raise TableError(path, f"--from {part!r} is for Excel workbooks and SQLite databases")
+    if suffix not in (*TEXT, *READERS, *SEVERAL) or (compression and suffix not in TEXT):
         problem = f"cannot tell the format from the suffix {''.join(path.suffixes[-2:])!r}"
-        known = ".csv, .tsv or .txt (also with .gz, .bz2, .xz or .zst), .parquet, .npy or .npz"
+        known = ".csv, .tsv or .txt (also with .gz, .bz2, .xz or .zst), .parquet, .xlsx, .jsonl, .sqlite, .npy or .npz"
         raise TableError(path, f"{problem}; use {known}")
     try:
         if suffix in TEXT:
@@ -67,9 +88,13 @@ def read_table(
             if compression:
                 with refuse_broken(path, f"is not a complete {path.suffix} file, perhaps cut off"):
                     data = decompress(path, data, compression, max_unpacked)
-            frame = read_text(path, data, delimiter, encoding, share, progress)
+            frame = read_text(path, data, delimiter, encoding, share, progress, strict)
+        elif suffix in SEVERAL:
+            if zipfile.is_zipfile(path):
+                check_archive(path, max_unpacked)
+            frame = SEVERAL[suffix](path, share, part)
         else:
-            more = () if suffix == ".npy" else (max_unpacked,)  # an array is as large as its file
+            more = (max_unpacked,) if suffix in (".parquet", ".npz") else ()
             frame = READERS[suffix](path, share, *more)
     except OSError as error:
         raise TableFileError(path, f"cannot be read: {reason(error)}") from None

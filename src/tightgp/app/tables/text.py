@@ -37,7 +37,13 @@ csv.field_size_limit(2**31 - 1)
 
 
 def read_text(
-    path: Path, data: bytes, delimiter: str | None, encoding: str, share: tuple[int, int], progress: bool
+    path: Path,
+    data: bytes,
+    delimiter: str | None,
+    encoding: str,
+    share: tuple[int, int],
+    progress: bool,
+    strict: bool = True,
 ) -> pd.DataFrame:
     """The rows of delimited text that belong to a share, with or without a header.
 
@@ -66,10 +72,10 @@ def read_text(
     body = slice(first_line.start(), len(text.rstrip(b"\r\n")))
     table = _parse(path, text, body, names, header, delimiter, progress)
     blank = _blank_rows(text, body, delimiter, table.num_rows + header, len(names))
-    table = parse_numbers(path, table, delimiter, partial(file_row, header=header, blank=blank))
+    table = parse_numbers(path, table, delimiter, partial(file_row, header=header, blank=blank), strict)
     rows = share_of(table.num_rows, share)
     frame = to_pandas(table.slice(rows.start, rows.stop - rows.start))
-    frame.attrs.update(header=header, blank=blank, first=rows.start)
+    frame.attrs.update(header=header, blank=blank, first=rows.start, delimiter=delimiter)
     return frame
 
 
