@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,8 +14,9 @@ from tightgp.data.dataset import Dataset
 from tightgp.data.placement import OnDevice
 from tightgp.data.rows import Rows
 from tightgp.data.scaling import mean_and_scale
-from tightgp.estimators import processes
-from tightgp.estimators.settings import Settings, start_kernel
+from tightgp.estimators import dense, processes
+from tightgp.estimators.dense import Hyperparameters, Trained
+from tightgp.estimators.settings import DEFAULT_KERNEL, KERNELS, Settings, start_kernel
 from tightgp.kernels import Kernel
 from tightgp.models import ExactGP
 from tightgp.numerics.linalg import NumericalError
@@ -42,7 +43,7 @@ REST = 1e-4
 
 
 class Start(NamedTuple):
-    """Hyperparameters to train from, further ones to try, and what was done to find them."""
+    """Hyperparameters to train from, further ones to try on all rows, and what was done to find them."""
 
     kernel: Kernel
     noise: float
@@ -78,55 +79,75 @@ def begin(kernel, names: tuple[str, ...], X: np.ndarray, targets: np.ndarray, se
     return _with(first, lengths[best], noises[best]), float(noises[best])
 
 
-def search(kernel, names: tuple[str, ...], data: Dataset, settings: Settings, more: bool, deadline: float) -> Start:
-    """Train exact GPs on some rows of ``data``, whose targets are standardised, from several starts; the best one.
+def search(kernel, names: tuple[str, ...], data: Dataset, settings: Settings, deadline: float = np.inf) -> Start:
+    """The best of several starts, by exact GPs trained on some rows of ``data``, whose targets are standardised.
 
-    A user's own kernel is the only start. With ``more``, the best is trained further on more of the rows.
+    A kernel of the estimators is trained by `dense`. A user's own kernel is the only start, and trained by `fit`.
     """
-    first = start_kernel(kernel, names)
-    starts = [(first, NOISE)]
-    if not isinstance(kernel, Kernel):
-        length = _length(first, names)
-        starts = [(_with(first, length * one, noise), noise) for one, noise in itertools.product(_LENGTHS, _NOISES)]
     order = np.random.default_rng(settings.seed).permutation(data.num_data)
-    part = data if data.num_data <= _FEW_ROWS else data.take(np.sort(order[:_ROWS]))
+    parts = [data if data.num_data <= _FEW_ROWS else data.take(np.sort(order[:_ROWS]))]
+    if data.num_data > _MORE_ROWS:
+        parts.append(data.take(np.sort(order[:_MORE_ROWS])))
     steps = min(settings.max_iter or _STEPS, _STEPS)
-    tried = f"{len(starts)} start{'s' if len(starts) > 1 else ''} on {part.num_data} rows"
+    if isinstance(kernel, Kernel):
+        return _own(start_kernel(kernel, names), parts[-1], steps, deadline)
+    name, length = str(kernel or DEFAULT_KERNEL), _length(start_kernel(kernel, names), names)
+
+    def begin_at(one: float, noise: float) -> Hyperparameters:
+        return Hyperparameters(np.full(len(names), length * one), 1 - noise, noise)
+
+    def trained(starts: list[Hyperparameters], data: Dataset, steps: int) -> list[Trained]:
+        return best_first(starts, name, data, steps, deadline)
+
+    starts = list(itertools.starmap(begin_at, itertools.product(_LENGTHS, _NOISES)))
+    tried = f"{len(starts)} starts on {parts[0].num_data} rows"
+    found = trained(starts, parts[0], _FIRST_STEPS)
+    found = trained([one.best for one in found[:_FINALISTS]], parts[0], steps)
+    others = [begin_at(one, 0.5) for one in _HIDDEN]
+    others = others if found[0].evidence < noise_alone(parts[0].targets) + _CLEAR else []
+    if len(parts) > 1:
+        found, others = trained([found[0].best, *others], parts[1], steps), []
+        tried += f", the best also on {parts[1].num_data}"
+    return Start(*as_parts(found[0].best, name), tuple(as_parts(one, name) for one in others), tried)
+
+
+def _own(kernel: Kernel, data: Dataset, steps: int, deadline: float) -> Start:
+    """A user's own kernel, trained on some rows."""
+    seconds = None if np.isinf(deadline) else max(1e-3, deadline - time.perf_counter())
+    options = {"min_gain": REST * data.num_data, "time_limit": seconds, "progress": False}
+    tried = f"the kernel on {data.num_data} rows"
     try:
-        if len(starts) > 1:
-            objectives = _trained(starts, part, _FIRST_STEPS, deadline).restarts
-            ranked = np.argsort(-np.asarray(objectives), kind="stable")
-            starts = [starts[i] for i in ranked[:_FINALISTS]]
-        result = _trained(starts, part, steps, deadline)
-        found = (result.model.kernel, float(result.model.noise_variance))
-        gained = result.objective - noise_alone(part.targets)
-        others: tuple = ()
-        if gained < _CLEAR and not isinstance(kernel, Kernel):
-            others = tuple((_with(first, length * one, 0.5), 0.5) for one in _HIDDEN)
-        if more and data.num_data > _MORE_ROWS:
-            part = data.take(np.sort(order[:_MORE_ROWS]))
-            result = _trained([found, *others], part, steps, deadline)
-            found, others = (result.model.kernel, float(result.model.noise_variance)), ()
-            tried += f", the best also on {part.num_data}"
+        model = fit(ExactGP(kernel, NOISE), data, "lbfgs", steps=steps, **options).model
     except NumericalError:
-        return Start(*starts[0], (), tried)
-    return Start(*found, others, tried)
+        return Start(kernel, NOISE, (), tried)
+    return Start(model.kernel, float(model.noise_variance), (), tried)
+
+
+def best_first(starts: list[Hyperparameters], name: str, data: Dataset, steps: int, deadline: float) -> list[Trained]:
+    """Exact GPs trained from each start, the best first."""
+    X, y, gain = np.asarray(data.X), np.asarray(data.targets), REST * data.num_data
+    found = [dense.train(start, name, X, y, steps, gain, deadline) for start in starts]
+    if any(one.end == "interrupted" for one in found):
+        raise KeyboardInterrupt
+    return sorted(found, key=lambda one: -one.evidence)
+
+
+def as_parts(theta: Hyperparameters, name: str) -> tuple[Kernel, float]:
+    """The kernel and the noise variance."""
+    more = {"alpha": theta.alpha} if name == "rational_quadratic" else {}
+    return KERNELS[name](variance=theta.variance, lengthscale=theta.lengthscale, **more), theta.noise
+
+
+def hyperparameters(kernel: Any, noise: float) -> Hyperparameters:
+    """The inverse of `as_parts`."""
+    alpha = float(kernel.alpha) if hasattr(kernel, "alpha") else 1.0
+    return Hyperparameters(np.asarray(kernel.lengthscale), float(kernel.variance), noise, alpha)
 
 
 def noise_alone(targets: np.ndarray) -> float:
     """The log evidence of targets (n, P) as noise about zero, with the best noise variance for all of them."""
     variance = float(np.mean(np.asarray(targets) ** 2))
     return -0.5 * np.size(targets) * np.log(2 * np.pi * np.e * variance) if variance > 0 else np.inf
-
-
-def _trained(starts: list, data: Dataset, steps: int, deadline: float):
-    """The best of exact GPs trained from each start."""
-    models = [ExactGP(*start) for start in starts]
-    seconds = None if np.isinf(deadline) else max(1e-3, deadline - time.perf_counter())
-    gain = REST * data.num_data
-    return fit(
-        models[0], data, "lbfgs", steps=steps, restarts=models[1:], min_gain=gain, time_limit=seconds, progress=False
-    )
 
 
 def _length(kernel: Kernel, names: tuple[str, ...]) -> float:
