@@ -96,7 +96,7 @@ class SparseGP(GPEstimator):
         training_: how it was trained and why so, in one sentence.
         converged_, stop_reason_, message_, n_iter_, seconds_: how training ended.
         objective_, evidence_bracket_: what was maximised, in nats: a bound on the log evidence, or under "vecchia"
-            and "power_ep" an approximation of it; the evidence bracket, or None.
+            and "power_ep" an approximation of it; the evidence bracket, of a bound with Gaussian noise on all rows.
         trace_: the last training's numbers, step by step.
         n_inducing_, inducing_path_, inducing_message_: how many inducing points there are, what each number that was
             tried brought, and why there are not more.
@@ -150,6 +150,11 @@ class SparseGP(GPEstimator):
             # Training saw no names: a frame with other columns than those of the encoding is taken as an array.
             as_frame = {column.name for column in self.encoding_.columns} <= set(map(str, X.columns))
         return self.encoding_.transform(self._checked_rows(X, training=False, as_frame=as_frame))
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether ``objective_`` is a lower bound on the log evidence, or the evidence itself."""
+        return not hasattr(self.model_, "bound") or self.model_.bound.is_bound
 
     @abc.abstractmethod
     def predict_distribution(self, X) -> Any:

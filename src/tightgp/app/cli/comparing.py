@@ -82,7 +82,7 @@ def compare(request: CompareRequest, terminal: Terminal) -> None:
 
 
 def _sparse_method(name: str, estimator, problem: Problem) -> Method:
-    is_bound, noise = estimator.model_.bound.is_bound, estimator.noise_variance_
+    is_bound, noise = estimator.is_bound, estimator.noise_variance_
     noise_sd = None if noise is None else float(np.sqrt(noise))
     neighbour_scores = {}
     if estimator.get_params().get("neighbours"):
