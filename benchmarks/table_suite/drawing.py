@@ -28,7 +28,9 @@ def write(results: dict[str, Any]) -> None:
     text = page.read_text(encoding="utf-8")
     before, rest = text.split(_BEGIN)
     parts = [_ranks(tables), *(_table(tables, score) for score in _SCORES), _seconds(tables), _coverage(tables)]
-    page.write_text(before + _BEGIN + "\n\n" + "\n\n".join(parts) + "\n\n" + _END + rest.split(_END)[1], encoding="utf-8")
+    page.write_text(
+        before + _BEGIN + "\n\n" + "\n\n".join(parts) + "\n\n" + _END + rest.split(_END)[1], encoding="utf-8"
+    )
     _figure(tables, ROOT / "docs" / "figures" / "tables.png")
 
 
@@ -102,12 +104,18 @@ def _figure(tables, path: Path) -> None:
 
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
     for method, name in _NAMES.items():
-        found = [(one[method]["fit_seconds"], one[method]["crps"] / _best(one, "crps")) for one in tables.values() if method in one]
+        found = [
+            (one[method]["fit_seconds"], one[method]["crps"] / _best(one, "crps"))
+            for one in tables.values()
+            if method in one
+        ]
         if found:
             seconds, worse = zip(*found, strict=True)
             size, alpha = (46, 0.95) if method == "tightgp" else (24, 0.7)
             axes.scatter(seconds, worse, s=size, alpha=alpha, label=name)
-    axes.set(xscale="log", yscale="log", xlabel="seconds to fit, from the launch of the process", ylabel="CRPS / best CRPS")
+    axes.set(
+        xscale="log", yscale="log", xlabel="seconds to fit, from the launch of the process", ylabel="CRPS / best CRPS"
+    )
     axes.set_yticks([1, 1.1, 1.25, 1.5, 2], ["1", "1.1", "1.25", "1.5", "2"])
     axes.minorticks_off()
     axes.grid(alpha=0.3)

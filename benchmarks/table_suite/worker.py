@@ -1,6 +1,6 @@
 """One method on one table, in a fresh process: ``python worker.py METHOD TABLE.parquet LAUNCH_TIME``.
 
-It prints one JSON object. Seconds of fit count from the launch of the process: imports, reading, compiling and training.
+It prints one JSON object. Seconds of fit count from the launch of the process: imports, reading, compiling, training.
 Every method has its defaults. Methods that give no distribution get a Gaussian whose deviation is that of the
 five-fold out-of-fold errors on the training rows, which is part of their fit.
 """
@@ -33,7 +33,9 @@ def catboost(X: pd.DataFrame, y: np.ndarray) -> Predict:
 
     def read(X: pd.DataFrame) -> pd.DataFrame:
         X = _dates_as_numbers(X)
-        return X.assign(**{name: X[name].astype(object).where(X[name].notna(), "missing").astype(str) for name in texts})
+        return X.assign(
+            **{name: X[name].astype(object).where(X[name].notna(), "missing").astype(str) for name in texts}
+        )
 
     model = CatBoostRegressor(loss_function="RMSEWithUncertainty", random_seed=0, verbose=False, cat_features=texts)
     model.fit(read(X), y)
@@ -174,7 +176,7 @@ def main(method: str, path: str, launched: str) -> None:
     warnings.simplefilter("ignore")
     table = pd.read_parquet(path)
     y, X = table.pop("target").to_numpy(float), table
-    cut = int(round(0.8 * len(y)))
+    cut = round(0.8 * len(y))
     predict = METHODS[method](X[:cut], y[:cut])
     fitted = time.time() - float(launched)
     start = time.perf_counter()

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from tightgp import distributed
 from tightgp.bounds.structures import Structure
 from tightgp.data import Dataset
-from tightgp.estimators import processes
+from tightgp.estimators import compilation, processes
 from tightgp.estimators.cells import columns_of, is_frame
 from tightgp.estimators.encoding import Encoding
 from tightgp.estimators.exact import Exact
@@ -129,6 +129,7 @@ class SparseGP(GPEstimator):
 
     def _learn_inputs(self, X, y, **options) -> tuple[Encoding, np.ndarray, np.ndarray]:
         """The encoding of the inputs, features (n, D) and checked targets; ``options`` go to the check of targets."""
+        compilation.switch_on_if_free()
         X, y = distributed.all_succeed(lambda: self._checked(X, y, **options))
         if not distributed.is_multiprocess():
             return *Encoding.fit_transform(X), y
@@ -145,6 +146,7 @@ class SparseGP(GPEstimator):
     def _features(self, X) -> np.ndarray:
         """Features (n, D) of rows to predict."""
         check_is_fitted(self, "posterior_")
+        compilation.switch_on_if_free()
         as_frame = is_frame(X)
         if as_frame and not hasattr(self, "feature_names_in_"):
             # Training saw no names: a frame with other columns than those of the encoding is taken as an array.

@@ -1,7 +1,7 @@
 """Exact GPs trained in NumPy, for the estimators' own kernels on a few hundred to two thousand rows.
 
-Here compiling a program takes longer than all of its arithmetic. The evidence is that of `tightgp.ExactGP`, which trains
-every other kernel; hyperparameters are optimised as logarithms, within bounds beyond which nothing changes.
+Here compiling a program takes longer than all of its arithmetic. The evidence is that of `tightgp.ExactGP`, which
+trains every other kernel; hyperparameters are optimised as logarithms, within bounds beyond which nothing changes.
 """
 
 import time
@@ -168,11 +168,13 @@ def train(
 ) -> Trained:
     """Maximise the evidence by L-BFGS-B for at most ``steps`` iterations, or until five gain less than ``min_gain``.
 
-    It ends soon after `time.perf_counter` passes ``deadline``, and on Ctrl-C. ``report(step, evidence)`` is called after
-    each iteration.
+    It ends soon after `time.perf_counter` passes ``deadline``, and on Ctrl-C. ``report(step, evidence)`` is called
+    after each iteration.
     """
-    d, best, path, ends = X.shape[1], [-np.inf, start.vector(kernel)], [], ["steps"]
-    latest: list[float] = []
+    d = X.shape[1]
+    best: list[Any] = [-np.inf, start.vector(kernel)]
+    path: list[tuple[float, float]] = []
+    ends, latest = ["steps"], []
 
     def negative(vector):
         value, gradient = evidence(vector, kernel, X, y)

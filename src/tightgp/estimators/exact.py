@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from tightgp.bounds.evidence import EvidenceBracket
 from tightgp.data.dataset import Dataset
@@ -14,6 +13,7 @@ from tightgp.estimators.plan import Plan
 from tightgp.estimators.settings import Settings
 from tightgp.estimators.start import REST, Start, as_parts, hyperparameters, noise_alone
 from tightgp.models import ExactGP
+from tightgp.numerics.threads import one_blas_thread
 from tightgp.parameters import log_prior
 from tightgp.posterior.posterior import Posterior
 from tightgp.progress import ProgressBar
@@ -40,7 +40,7 @@ class Exact:
             model = ExactGP(self.start.kernel, self.start.noise)
             options = settings.fit_options("exact") | {"min_gain": REST * data.num_data}
             return fit(model, data, "lbfgs", steps=self.plan.amount, **options)
-        began = time.perf_counter()
+        began, name = time.perf_counter(), self.name
         X, y = np.asarray(data.X), np.asarray(data.targets)
         starts = [hyperparameters(*one) for one in ((self.start.kernel, self.start.noise), *self.start.others)]
         length = self.plan.amount
@@ -51,9 +51,9 @@ class Exact:
                 def report(step: int, value: float) -> None:
                     bar.update(step, f"objective {value:.6g}")
 
-                return dense.train(start, self.name, X, y, length, REST * len(X), settings.deadline, report)
+                return dense.train(start, name, X, y, length, REST * len(X), settings.deadline, report)
 
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             runs: list[dense.Trained] = []
             for start in starts:
                 runs.append(trained(start))

@@ -54,8 +54,8 @@ def grow(recipe: Recipe | Exact, data: Dataset, settings: Settings) -> Grown:
     began = time.perf_counter()
     if isinstance(recipe, Exact):
         result = recipe.train(data, settings)
-        value, bracket = recipe.evidence(result, data)
-        return Grown(result, value, bracket, [], EXACT, time.perf_counter() - began)
+        value, both = recipe.evidence(result, data)
+        return Grown(result, value, both, [], EXACT, time.perf_counter() - began)
     num_data = distributed.total_count(data.num_data)
     rows = candidate_rows(np.asarray(data.X), settings.n_inducing or settings.max_inducing, settings.seed)
     sizes, limit = sizes_to_try(settings, len(rows))

@@ -200,4 +200,3 @@ def row_scales(posterior: Posterior, bound: Structure, data: Dataset) -> np.ndar
 
 def _with_points(old, new: np.ndarray):
     return jnp.concatenate([old, jnp.asarray(new, old.dtype)])
-

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from threadpoolctl import threadpool_limits
 
 from tightgp import checks, distributed
 from tightgp.data import Dataset
@@ -24,6 +23,7 @@ from tightgp.likelihoods import Gaussian
 from tightgp.means import Zero
 from tightgp.models import ExactGP
 from tightgp.models.sgpr import PRECISIONS
+from tightgp.numerics.threads import one_blas_thread
 
 #: From how many nearest rows to predict, of which ``neighbours="auto"`` takes the best.
 NEIGHBOURS = (16, 32, 64)
@@ -145,7 +145,7 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
     def _start(self, names: tuple[str, ...], features: np.ndarray, data: Dataset, settings: Settings) -> Start:
         if distributed.is_multiprocess():
             return Start(*begin(self.kernel, names, features, data.targets, settings.seed))
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             return search(self.kernel, names, data, settings, settings.part_of_time(_SEARCHING))
 
     def _compare_with_noise(self, data: Dataset, start: Start) -> None:

@@ -90,7 +90,6 @@ class Settings:
             options |= {"checkpoint": self.checkpoint / f"{name}-{size}.safetensors", "resume": self.resume}
         return options
 
-
     @property
     def seconds_left(self) -> float | None:
         """Seconds until the deadline; None where there is none."""

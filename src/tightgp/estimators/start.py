@@ -114,7 +114,7 @@ def search(kernel, names: tuple[str, ...], data: Dataset, settings: Settings, de
 def _own(kernel: Kernel, data: Dataset, steps: int, deadline: float) -> Start:
     """A user's own kernel, trained on some rows."""
     seconds = None if np.isinf(deadline) else max(1e-3, deadline - time.perf_counter())
-    options = {"min_gain": REST * data.num_data, "time_limit": seconds, "progress": False}
+    options: dict[str, Any] = {"min_gain": REST * data.num_data, "time_limit": seconds, "progress": False}
     tried = f"the kernel on {data.num_data} rows"
     try:
         model = fit(ExactGP(kernel, NOISE), data, "lbfgs", steps=steps, **options).model

@@ -32,6 +32,7 @@ from tightgp.models.base import (
 )
 from tightgp.numerics import linalg
 from tightgp.numerics.linalg import Whitener
+from tightgp.numerics.threads import with_one_blas_thread
 from tightgp.parameters import Parameter, reader
 from tightgp.posterior import Posterior
 from tightgp.posterior.training_rows import TrainingRows
@@ -108,6 +109,7 @@ class SGPR(Grouped):
         """Noise variance σ²; zero where all noise is known from the data."""
         return jnp.zeros((), self.Z.dtype) if self._noise_variance is None else self._noise_variance.value
 
+    @with_one_blas_thread
     def elbo(self, data: Dataset, chunk: int | None = None) -> Float[Array, ""]:
         """The bound on the log evidence, in total nats (maths 2.1; 2.2 for Power EP, which is no bound).
 
@@ -118,6 +120,7 @@ class SGPR(Grouped):
         model, rows = self.prepare(data)
         return check_finite(distributed.run_together(_elbo, model, rows, chunk)[0], model, rows)
 
+    @with_one_blas_thread
     def upper_bound(self, data: Dataset) -> Float[Array, ""]:
         """An upper bound on the log evidence (maths 9.1), at the cost of one more pass over the data."""
         if isinstance(data, Dataset) and data.uncertain_inputs is not None:
@@ -138,6 +141,7 @@ class SGPR(Grouped):
         lower, upper = float(model.elbo(data)), float(model.upper_bound(data))
         return EvidenceBracket(lower, upper, distributed.total_count(data.num_data))
 
+    @with_one_blas_thread
     def posterior(self, data: Dataset) -> Posterior:
         """The posterior at the optimal q(u) (maths 8.1), its factors computed once.
 

@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,13 +11,12 @@ from typing import Any
 import jax
 import numpy as np
 import optax
-from threadpoolctl import threadpool_limits
 
 from tightgp import distributed
 from tightgp.data import Batches, Dataset
 from tightgp.data.placement import OnDevice, on_device
-from tightgp.numerics.device import on_cpu
 from tightgp.numerics.linalg import NumericalError
+from tightgp.numerics.threads import one_blas_thread
 from tightgp.progress import ProgressBar
 from tightgp.training import arguments, minibatches, team
 from tightgp.training.checkpoint import Checkpoint, fingerprint, origin
@@ -164,7 +162,7 @@ def fit(
         if number == 0:
             return Objective(model, rows, mesh)
         if others:
-            return Objective(*others[number - 1].prepare(data), mesh)
+            return Objective(*others[number - 1].prepare(data), mesh=mesh)
         key = jax.random.fold_in(jax.random.key(seed), number)
         return Objective(model.random_start(key, rows), rows, mesh)
 
@@ -248,9 +246,6 @@ class _Trainer:
         def callback(step: int, row: dict[str, float]) -> bool:
             return self.callback is not None and self.callback(steps_before + step, {**row, **numbered})
 
-        # LAPACK's threads wait busily after each small factor, on the cores that the compiled program needs: at M = 256
-        # on two cores an evaluation took 160 ms with them and 110 without.
-        one_thread = threadpool_limits(1, "blas") if on_cpu() else nullcontext()
-        with one_thread, ProgressBar(self.job.length, self.progress, title, "compiling") as bar:
+        with one_blas_thread(), ProgressBar(self.job.length, self.progress, title, "compiling") as bar:
             run(self.job, objective, progress, bar, callback, checkpoint, section, self.deadline)
         return progress, self.job.point(objective, progress.best)

@@ -54,8 +54,6 @@ class Method:
 
 def compare(request: CompareRequest, terminal: Terminal) -> None:
     """Fit the exact GP (where feasible) and every bound from the same start, side by side."""
-    if request.num_inducing == "auto":
-        raise ValueError("--inducing must be a number for compare: every method gets the same")
     problem = read_problem(request, terminal)
     rows, columns = problem.num_rows, len(problem.X.columns)
     terminal.message(f"{rows:,} rows to fit, {columns} input columns, likelihood {problem.likelihood}.")

@@ -8,18 +8,18 @@ import functools
 import os
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import typer
-from jax.errors import JaxRuntimeError
-
-from tightgp import distributed
-from tightgp.app.tables.errors import TableFileError
-from tightgp.datasets import DatasetError
-from tightgp.numerics.linalg import NumericalError
 
 DEFECT, WRONG_INPUT, NUMERICAL, NO_FILE, LOST, INTERRUPTED = 1, 2, 3, 4, 5, 130
-#: Exit codes of errors whose message is complete; the first class that fits counts.
-_CODES = {NumericalError: NUMERICAL, TableFileError: NO_FILE, DatasetError: NO_FILE, ValueError: WRONG_INPUT}
+#: Exit codes of errors whose message is complete, by module and name; the first class that fits counts.
+_CODES = {
+    ("tightgp.numerics.linalg", "NumericalError"): NUMERICAL,
+    ("tightgp.app.tables.errors", "TableFileError"): NO_FILE,
+    ("tightgp.datasets", "DatasetError"): NO_FILE,
+    ("builtins", "ValueError"): WRONG_INPUT,
+}
 
 
 class ProcessFailed(Exception):
@@ -42,12 +42,13 @@ def exit_with_code(command: Callable[..., int | None]) -> Callable[..., None]:
             code = command(**options)
         except (Exception, KeyboardInterrupt) as error:
             message, code = describe(error)
-            ends_others = isinstance(error, ProcessFailed | distributed.LostProcess | KeyboardInterrupt)
+            ends_others = isinstance(error, ProcessFailed | KeyboardInterrupt) or _is_lost(error)
             if (code == DEFECT or os.environ.get("TIGHTGP_TRACEBACK")) and not ends_others:
                 raise
             if message:
                 print("error: " + " ".join(message.split()), file=sys.stderr)
-            if code == LOST or (code == INTERRUPTED and distributed.is_multiprocess()):
+            distributed = sys.modules.get("tightgp.distributed")
+            if distributed and (code == LOST or (code == INTERRUPTED and distributed.is_multiprocess())):
                 distributed.exit_now(code)  # JAX would wait for the other processes
         if code:
             raise typer.Exit(code)
@@ -61,15 +62,27 @@ def describe(error: BaseException) -> tuple[str, int]:
         return "interrupted", INTERRUPTED
     if isinstance(error, ProcessFailed):
         return str(error), error.code
-    if isinstance(error, distributed.LostProcess):
-        advice = "" if error.while_joining else "; start all of them again, with --resume to continue the fit"
-        return f"{error.problem}{advice}", LOST
+    if _is_lost(error):
+        lost: Any = error
+        advice = "" if lost.while_joining else "; start all of them again, with --resume to continue the fit"
+        return f"{lost.problem}{advice}", LOST
     if isinstance(error, OSError):
         named = error.filename and error.strerror
         return f"{error.filename}: {error.strerror}" if named else str(error), NO_FILE
-    for kind, code in _CODES.items():
-        if isinstance(error, kind):
+    for (module, name), code in _CODES.items():
+        if _is_a(error, module, name):
             return str(error), code
-    if isinstance(error, MemoryError) or (isinstance(error, JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)):
+    on_device = _is_a(error, "jax.errors", "JaxRuntimeError") and "RESOURCE_EXHAUSTED" in str(error)
+    if isinstance(error, MemoryError) or on_device:
         return "out of memory; use fewer --inducing points, or --method minibatch", NUMERICAL
     return f"{type(error).__name__}: {error}", DEFECT
+
+
+def _is_a(error: BaseException, module: str, name: str) -> bool:
+    """Whether an error is of a class of a module; if that has not been imported, nothing can have raised it."""
+    loaded = sys.modules.get(module)
+    return loaded is not None and isinstance(error, getattr(loaded, name))
+
+
+def _is_lost(error: BaseException) -> bool:
+    return _is_a(error, "tightgp.distributed", "LostProcess")

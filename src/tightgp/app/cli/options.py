@@ -1,7 +1,9 @@
 """The options of the commands, as dataclasses that a command's function takes."""
 
+import errno
 import functools
 import inspect
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -21,6 +23,13 @@ Encoding = Annotated[str, option("Encoding of a text table.")]
 Overwrite = Annotated[bool, option("Replace existing files.", "--overwrite")]
 
 
+#: What options may be: a test compares these with what the library knows, which would take seconds to import.
+LIKELIHOODS = ("gaussian", "poisson", "negative_binomial", "classes")
+KERNELS = ("matern12", "matern32", "matern52", "squared_exponential", "rational_quadratic")
+BOUNDS = ("vecchia", "neighbours", "block", "diagonal", "spherical", "standard", "power_ep")
+METHODS = ("auto", "minibatch", "exact", "collapsed", "full")
+
+
 @dataclass(frozen=True)
 class Request:
     """What to fit to which columns of a table: the options that ``fit`` and ``compare`` share."""
@@ -30,7 +39,9 @@ class Request:
     likelihood: Annotated[
         str, option("gaussian, poisson, negative_binomial, classes, or auto to choose by the target.")
     ] = "auto"
-    inducing: Annotated[str, option("Number of inducing points, or auto to add more while they help.")] = "256"
+    inducing: Annotated[
+        str | None, option("Number of inducing points, or auto to add more while they help; chosen by default.")
+    ] = None
     kernel: Annotated[str, option("matern12, matern32, matern52, squared_exponential or rational_quadratic.")] = (
         "matern32"
     )
@@ -40,6 +51,9 @@ class Request:
     max_iter: Annotated[
         int | None, option("Most iterations (collapsed), steps (full) or epochs (minibatch).", min=1)
     ] = None
+    time_limit: Annotated[
+        float | None, option("Seconds after which training ends with the best so far.", min=0.001)
+    ] = None
     holdout: Annotated[float, option("Share of the rows held out to measure accuracy; 0 for none.")] = 0.2
     seed: Annotated[int, option("Seed of the held-out rows and of all random choices.", min=0, max=2**32 - 1)] = 0
     ignore: Annotated[list[str] | None, option("Column to leave out; repeat for more.")] = None
@@ -48,14 +62,33 @@ class Request:
     encoding: Encoding = "utf-8"
 
     @property
-    def num_inducing(self) -> int | str:
-        """The number of inducing points, or "auto"."""
-        return _number_or_auto("--inducing", self.inducing, 1)
+    def num_inducing(self) -> int | str | None:
+        """The number of inducing points, or "auto"; None leaves it to the estimator."""
+        return None if self.inducing is None else _number_or_auto("--inducing", self.inducing, 1)
 
     @property
     def num_neighbours(self) -> int | str:
         """The number of neighbours in predictions, or "auto"."""
         return _number_or_auto("--neighbours", self.neighbours, 0)
+
+    def check(self) -> None:
+        """Check what can be checked without the table, before anything slow is imported."""
+        _check_choice("--likelihood", self.likelihood, ("auto", *LIKELIHOODS))
+        _check_choice("--kernel", self.kernel, KERNELS)
+        if not 0 <= self.holdout < 1:
+            raise ValueError(f"--holdout must be a share of the rows, from 0 to below 1; got {self.holdout}")
+        _ = self.num_inducing, self.num_neighbours
+        _check_exists(self.table)
+
+
+def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} must be {', '.join(allowed[:-1])} or {allowed[-1]}; got {value!r}")
+
+
+def _check_exists(table: str) -> None:
+    if not Path(table).exists():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), table)
 
 
 def _number_or_auto(name: str, value: str, least: int) -> int | str:
@@ -73,8 +106,17 @@ class FitRequest(Request):
     bound: Annotated[
         str | None, option("vecchia, neighbours, block, diagonal, spherical, standard or power_ep; chosen by default.")
     ] = None
-    method: Annotated[str, option("auto, minibatch, collapsed (gaussian) or full (other likelihoods).")] = "auto"
+    method: Annotated[str, option("auto, minibatch, exact or collapsed (gaussian), or full (other likelihoods).")] = (
+        "auto"
+    )
     precision: Annotated[str, option("full, or mixed: float32 kernel values (gaussian, collapsed).")] = "full"
+
+    def check(self) -> None:
+        super().check()
+        if self.bound is not None:
+            _check_choice("--bound", self.bound, BOUNDS)
+        _check_choice("--method", self.method, METHODS)
+        _check_choice("--precision", self.precision, ("full", "mixed"))
 
 
 @dataclass(frozen=True)
@@ -83,6 +125,11 @@ class CompareRequest(Request):
 
     inducing: Annotated[str, option("Number of inducing points.")] = "64"
     exact_rows: Annotated[int, option("Most rows that the exact GP is fitted to.")] = 2000
+
+    def check(self) -> None:
+        super().check()
+        if self.inducing == "auto":
+            raise ValueError("--inducing must be a number for compare: every method gets the same")
 
 
 @dataclass(frozen=True)
@@ -98,6 +145,12 @@ class PredictRequest:
     delimiter: Delimiter = None
     encoding: Encoding = "utf-8"
     overwrite: Overwrite = False
+
+    def check(self) -> None:
+        """Check what can be checked without model and table."""
+        if not 0 < self.level < 1:
+            raise ValueError(f"--level must be a probability between 0 and 1, got {self.level}")
+        _check_exists(self.table)
 
 
 def with_options(function: Callable) -> Callable:

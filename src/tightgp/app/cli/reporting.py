@@ -1,12 +1,9 @@
 """The report of a fit: written, printed in short, and written again by ``tightgp report``."""
 
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from tightgp.app.cli.folder import FitFolder, check_new
-from tightgp.app.cli.options import Overwrite, option
 from tightgp.app.cli.terminal import Terminal
 from tightgp.app.printing import text_table
 from tightgp.app.report import Content, write
@@ -14,13 +11,8 @@ from tightgp.app.report.numbers import counted
 from tightgp.io.files import atomic_write
 
 
-def report(
-    folder: Annotated[Path, typer.Argument(help="Folder that fit wrote.", metavar="DIR")],
-    terminal: Terminal,
-    out: Annotated[Path | None, option("HTML file; report.html in the folder by default.", "--out", "-o")] = None,
-    overwrite: Overwrite = False,
-) -> None:
-    """Write the report of a fit again, as one self-contained HTML file."""
+def report(folder: Path, terminal: Terminal, out: Path | None = None, overwrite: bool = False) -> None:
+    """Write the page of the report in a folder again."""
     files = FitFolder(folder)
     check_new(out, overwrite)
     if not files.content.exists():
