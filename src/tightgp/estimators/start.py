@@ -34,8 +34,12 @@ _HIDDEN = (1.0, 4.0)
 _ROWS, _MORE_ROWS = 256, 1000
 #: Up to so many rows the starts are compared on all of them.
 _FEW_ROWS = 400
-#: Steps to compare the starts after, how many of them are trained further, and for how many steps.
-_FIRST_STEPS, _FINALISTS, _STEPS = 2, 4, 40
+#: Beside the grid: starts whose lengthscales differ at random, because small tables have many optima.
+_RANDOM = 16
+#: Steps to compare the starts after, and to train the best of them for.
+_FIRST_STEPS, _STEPS = 2, 40
+#: How many are trained further: at least the first number, and more where rows are few and time is short.
+_FINALISTS, _FINAL_ROWS = 4, 2400
 #: Nats that the best start must gain on noise alone for its hyperparameters to mean something.
 _CLEAR = 10.0
 #: Training has come to rest where five steps together gain less than so many nats a row.
@@ -100,9 +104,14 @@ def search(kernel, names: tuple[str, ...], data: Dataset, settings: Settings, de
         return best_first(starts, name, data, steps, deadline)
 
     starts = list(itertools.starmap(begin_at, itertools.product(_LENGTHS, _NOISES)))
+    rng = np.random.default_rng(settings.seed)
+    for _ in range(_RANDOM):
+        factors, noise = np.exp(rng.normal(size=len(names))), rng.choice(_NOISES[1:])
+        starts.append(Hyperparameters(length * factors, 1 - noise, noise))
     tried = f"{len(starts)} starts on {parts[0].num_data} rows"
     found = trained(starts, parts[0], _FIRST_STEPS)
-    found = trained([one.best for one in found[:_FINALISTS]], parts[0], steps)
+    finalists = max(_FINALISTS, min(len(starts) // 2, _FINAL_ROWS // parts[0].num_data))
+    found = trained([one.best for one in found[:finalists]], parts[0], steps)
     others = [begin_at(one, 0.5) for one in _HIDDEN]
     others = others if found[0].evidence < noise_alone(parts[0].targets) + _CLEAR else []
     if len(parts) > 1:
