@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 PEERS := .venv-peers
 GPJAX := .venv-gpjax
+TABLES := .venv-tables
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-quick lint format peers reproduce pages oil million bench bench-quick bench-gpboost bench-convergence bench-optimiser bench-blocks bench-precision bench-gplvm neighbours parity clean
+.PHONY: help demo test test-quick lint format peers reproduce pages oil million bench bench-quick bench-gpboost bench-tables bench-convergence bench-optimiser bench-blocks bench-precision bench-gplvm neighbours parity clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -53,7 +54,15 @@ $(GPJAX)/.ready: benchmarks/peers-gpjax.txt
 	$(GPJAX)/bin/pip install --quiet --disable-pip-version-check -r benchmarks/peers-gpjax.txt
 	touch $@
 
-peers: $(PEERS)/.ready $(GPJAX)/.ready ## Install GPyTorch, GPflow and GPBoost in one environment, GPJax in another
+$(TABLES)/.ready: benchmarks/peers-tables.txt
+	$(PYTHON) -m venv $(TABLES)
+	$(TABLES)/bin/pip install --quiet --disable-pip-version-check -r benchmarks/peers-tables.txt
+	touch $@
+
+peers: $(PEERS)/.ready $(GPJAX)/.ready $(TABLES)/.ready ## Install GPyTorch, GPflow and GPBoost in one environment, GPJax in another, boosted trees in a third
+
+bench-tables: $(VENV)/.ready $(TABLES)/.ready ## Compare with boosted trees and other GPs on sixteen real tables (an hour; most need no TIGHTGP_DATA); goes on where it stopped
+	$(BIN)/python -m benchmarks.table_suite --peers $(TABLES)/bin/python
 
 bench: $(VENV)/.ready $(PEERS)/.ready $(GPJAX)/.ready ## Compare time and memory with GPyTorch, GPflow and GPJax (an hour or more on two cores)
 	$(BIN)/python -m benchmarks --peers $(PEERS)/bin/python --gpjax $(GPJAX)/bin/python --out benchmarks/results/suite.json
@@ -92,4 +101,4 @@ oil: $(VENV)/.ready ## Train a Bayesian GP-LVM on the oil flow data under three 
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m experiments.oil
 
 clean: ## Remove environments and caches
-	rm -rf $(VENV) $(PEERS) $(GPJAX) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(GPJAX) $(TABLES) .tables .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,4 +1,5 @@
 import gc
+import os
 import signal
 
 import jax
@@ -15,6 +16,9 @@ settings.load_profile("same")
 
 # What a shell runs in the background ignores Ctrl-C, and so would the tests of it and the processes they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Tests compile everything themselves, and leave the user's cache of compiled programs alone.
+os.environ["TIGHTGP_COMPILATION_CACHE"] = "0"
 
 #: The files that take longest go first, so that at the end no process is left alone with one of them.
 LONG = (

@@ -1,14 +1,26 @@
-"""The progress bar of training, downloads, reading tables, and predictions."""
+"""The progress of training, downloads, reading tables, and predictions: a bar in a terminal, lines elsewhere."""
 
 import sys
+import time
 from typing import Any, BinaryIO
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+#: Seconds before the first line, and between lines, where standard error is no terminal.
+LINE_SECONDS = 5.0
 
 
 class ProgressBar:
-    """A bar on standard error if that is a terminal or a notebook, and nothing elsewhere.
+    """A bar on standard error if that is a terminal or a notebook; elsewhere a line every few seconds.
 
     Args:
         total: number of steps.
@@ -23,15 +35,20 @@ class ProgressBar:
     """
 
     def __init__(self, total: int, enabled: bool, title: str, state: str = "", in_bytes: bool = False):
-        console = Console(file=sys.stderr)
+        self._console = console = Console(file=sys.stderr)
+        live = console.is_terminal or console.is_jupyter
+        self._lines = enabled and not live
+        self._total, self._title, self._state, self._in_bytes = total, title, state, in_bytes
+        self._began = self._told = time.monotonic()
         self._bar = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
             DownloadColumn() if in_bytes else MofNCompleteColumn(),
             TextColumn("{task.fields[state]}", markup=False),
             TimeElapsedColumn(),
+            TimeRemainingColumn(),
             console=console,
-            disable=not (enabled and (console.is_terminal or console.is_jupyter)),
+            disable=not (enabled and live),
             transient=True,
         )
         self._task = self._bar.add_task(title, total=total, state=state)
@@ -47,7 +64,29 @@ class ProgressBar:
         """Show how many steps are done, and a new state unless it is None."""
         fields: dict[str, Any] = {} if state is None else {"state": state}
         self._bar.update(self._task, completed=completed, **fields)
+        self._state = self._state if state is None else state
+        now = time.monotonic()
+        if self._lines and now - self._told >= LINE_SECONDS:
+            self._told = now
+            self._console.print(self._line(completed, now - self._began), markup=False, highlight=False, soft_wrap=True)
 
     def wrap_file(self, file: Any) -> BinaryIO:
         """A file that moves the bar as it is read."""
         return self._bar.wrap_file(file, task_id=self._task)
+
+    def _line(self, completed: float, seconds: float) -> str:
+        """Steps done, state, time taken, and at most how much is left if it goes on like this."""
+        done = f"{completed / 1e6:.1f}/{self._total / 1e6:.1f} MB" if self._in_bytes else f"{completed:g}/{self._total}"
+        left = f", at most {_time(seconds * (self._total - completed) / completed)} left" if completed > 0 else ""
+        state = f", {self._state}" if self._state else ""
+        return f"{self._title}: {done}{state}, {_time(seconds)}{left}"
+
+
+def _time(seconds: float) -> str:
+    """Minutes and seconds.
+
+    >>> from tightgp import progress
+    >>> progress._time(75)
+    '1:15'
+    """
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"

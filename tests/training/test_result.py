@@ -14,7 +14,7 @@ def result_of(reason, **more):
 def test_reasons_say_whether_training_converged():
     converged = {reason.name for reason in tgp.StopReason if reason.converged}
     assert converged == {"TOLERANCE", "FLAT", "PATIENCE"}
-    assert {reason.name for reason in tgp.StopReason if reason.by_user} == {"CALLBACK", "INTERRUPTED"}
+    assert {reason.name for reason in tgp.StopReason if reason.by_user} == {"CALLBACK", "TIME_LIMIT", "INTERRUPTED"}
     for reason in tgp.StopReason:
         result = result_of(reason)
         assert result.converged == reason.converged

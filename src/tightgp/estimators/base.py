@@ -13,13 +13,14 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from tightgp import distributed
 from tightgp.bounds.structures import Structure
 from tightgp.data import Dataset
-from tightgp.estimators import processes
+from tightgp.estimators import compilation, processes
 from tightgp.estimators.cells import as_table, columns_of, is_frame
 from tightgp.estimators.conformal import calibrated_level, interval_scores
 from tightgp.estimators.encoding import Encoding
+from tightgp.estimators.exact import Exact
 from tightgp.estimators.growth import grow
 from tightgp.estimators.levels import numeric_targets
-from tightgp.estimators.plan import Plan
+from tightgp.estimators.plan import POINTS, Plan
 from tightgp.estimators.recipes import Recipe, has_converged
 from tightgp.estimators.settings import Settings
 from tightgp.kernels import Kernel
@@ -34,6 +35,7 @@ class GPEstimator(BaseEstimator):
     kernel: Kernel | str | None = None
     method: str = "auto"
     max_iter: int | None = None
+    time_limit: float | None = None
     batch_size: int = 1024
     random_state: Any = 0
     checkpoint: str | os.PathLike | None = None
@@ -71,15 +73,16 @@ class SparseGP(GPEstimator):
     What ``fit`` leaves is plain: numbers, texts, arrays and tightgp's own parts, which `tightgp.save` writes.
 
     Args:
-        n_inducing: number of inducing points, at most the number of different rows; "auto" tries 32, 64, 128, ... up
-            to ``max_inducing``, for as long as they help: until ``tolerance`` is met, or a new point gains less than
-            0.1 nats.
+        n_inducing: number of inducing points, at most the number of different rows; None chooses (256; regression says
+            otherwise); "auto" tries 32, 64, 128, ... up to ``max_inducing``, for as long as they help: until
+            ``tolerance`` is met, or a new point gains less than 0.1 nats.
         kernel: None is a Matérn-3/2 with a lengthscale for each feature; a name ("matern12", "matern32", "matern52",
             "squared_exponential", "rational_quadratic") another such kernel; or one of ``tightgp.kernels`` to start
             from, over standardised features.
         bound: which bound is maximised; None chooses.
         method: how to train; "auto" chooses by the number of rows.
         max_iter: most iterations, steps or passes through the data; None chooses.
+        time_limit: seconds after which training ends with the best model so far; predictions are prepared after that.
         batch_size: rows of a minibatch.
         learning_rate: Adam's, for the first half of training; then it falls to a hundredth.
         max_inducing: most inducing points under ``n_inducing="auto"``.
@@ -95,7 +98,7 @@ class SparseGP(GPEstimator):
         training_: how it was trained and why so, in one sentence.
         converged_, stop_reason_, message_, n_iter_, seconds_: how training ended.
         objective_, evidence_bracket_: what was maximised, in nats: a bound on the log evidence, or under "vecchia"
-            and "power_ep" an approximation of it; the evidence bracket, or None.
+            and "power_ep" an approximation of it; the evidence bracket, of a bound with Gaussian noise on all rows.
         trace_: the last training's numbers, step by step.
         n_inducing_, inducing_path_, inducing_message_: how many inducing points there are, what each number that was
             tried brought, and why there are not more.
@@ -110,8 +113,10 @@ class SparseGP(GPEstimator):
     task: ClassVar[str]
     #: The possible values of ``method`` beside "auto".
     _methods: ClassVar[tuple[str, ...]] = ("full", "minibatch")
+    #: The number of inducing points if the user leaves it open.
+    _inducing: ClassVar[int] = POINTS
 
-    n_inducing: int | str = 256
+    n_inducing: int | str | None = None
     _: KW_ONLY
     bound: Structure | str | None = None
     learning_rate: float = 0.1
@@ -122,10 +127,11 @@ class SparseGP(GPEstimator):
         """Check the parameters as `fit` does, without data."""
         if distributed.is_multiprocess() and self.task != "regression":
             raise ValueError(f"several processes fit SparseGPRegressor together, not {type(self).__name__}")
-        return Settings.of(self, self._methods)
+        return Settings.of(self, self._methods, self._inducing)
 
     def _learn_inputs(self, X, y, **options) -> tuple[Encoding, np.ndarray, np.ndarray]:
         """The encoding of the inputs, features (n, D) and checked targets; ``options`` go to the check of targets."""
+        compilation.switch_on_if_free()
         X, y = distributed.all_succeed(lambda: self._checked(X, y, **options))
         if not distributed.is_multiprocess():
             return *Encoding.fit_transform(X, numeric_targets(y, self.task)), y
@@ -143,12 +149,18 @@ class SparseGP(GPEstimator):
     def _features(self, X) -> np.ndarray:
         """Features (n, D) of rows to predict."""
         check_is_fitted(self, "posterior_")
+        compilation.switch_on_if_free()
         X = as_table(X)
         as_frame = is_frame(X)
         if as_frame and not hasattr(self, "feature_names_in_"):
             # Training saw no names: a frame with other columns than those of the encoding is taken as an array.
             as_frame = {column.name for column in self.encoding_.columns} <= set(map(str, X.columns))
         return self.encoding_.transform(self._checked_rows(X, training=False, as_frame=as_frame))
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether ``objective_`` is a lower bound on the log evidence, or the evidence itself."""
+        return not hasattr(self.model_, "bound") or self.model_.bound.is_bound
 
     @abc.abstractmethod
     def predict_distribution(self, X) -> Any:
@@ -162,7 +174,7 @@ class SparseGP(GPEstimator):
         """Draws of new targets: (n, n_samples), or (n, P, n_samples)."""
         return self.predict_distribution(X).sample(n_samples, random_state)
 
-    def _train(self, recipe: Recipe, data: Dataset, encoding: Encoding, settings: Settings) -> None:
+    def _train(self, recipe: Recipe | Exact, data: Dataset, encoding: Encoding, settings: Settings) -> None:
         """Train and set the fitted attributes."""
         self.__dict__.pop("calibration_", None)  # of an earlier fit
         grown = grow(recipe, data, settings)
@@ -172,7 +184,7 @@ class SparseGP(GPEstimator):
         self.model_ = result.model
         self.posterior_, self.scales_ = recipe.posterior(result.model, data)
         self.objective_, self.evidence_bracket_ = grown.bound, grown.bracket
-        self.n_inducing_ = len(result.model.Z)
+        self.n_inducing_ = len(result.model.Z) if hasattr(result.model, "Z") else data.num_data
         self.inducing_path_, self.inducing_message_ = grown.path, grown.message
         self.relevance_ = _relevance(result.model.kernel, encoding)
         self.noise_variance_ = self.target_mean_ = self.target_scale_ = None

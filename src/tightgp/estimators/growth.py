@@ -12,6 +12,7 @@ from tightgp import distributed, inducing
 from tightgp.bounds.evidence import EvidenceBracket
 from tightgp.data.dataset import Dataset
 from tightgp.estimators import processes
+from tightgp.estimators.exact import Exact
 from tightgp.estimators.recipes import Recipe
 from tightgp.estimators.settings import Settings
 from tightgp.training import FitResult
@@ -20,6 +21,8 @@ from tightgp.training import FitResult
 FIRST = 32
 #: More inducing points are tried if the last ones each added at least this many nats to the bound.
 LEAST_GAIN = 0.1
+#: Why an exact GP has no more inducing points.
+EXACT = "exact: every row is used, and there are no inducing points"
 #: New inducing points are chosen from at most this many rows.
 MOST_CANDIDATES = 10_000
 
@@ -43,12 +46,16 @@ class Grown:
     seconds: float
 
 
-def grow(recipe: Recipe, data: Dataset, settings: Settings) -> Grown:
+def grow(recipe: Recipe | Exact, data: Dataset, settings: Settings) -> Grown:
     """Train with the number of inducing points asked for, or with 32, 64, 128, ... for as long as they help.
 
     Each training starts from the model before it. The new inducing points are the rows that the old ones explain least.
     """
     began = time.perf_counter()
+    if isinstance(recipe, Exact):
+        result = recipe.train(data, settings)
+        value, both = recipe.evidence(result, data)
+        return Grown(result, value, both, [], EXACT, time.perf_counter() - began)
     num_data = distributed.total_count(data.num_data)
     rows = candidate_rows(np.asarray(data.X), settings.n_inducing or settings.max_inducing, settings.seed)
     sizes, limit = sizes_to_try(settings, len(rows))

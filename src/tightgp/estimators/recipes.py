@@ -1,4 +1,4 @@
-"""The two ways to train: the collapsed bound by L-BFGS, and an explicit q(u) by natural gradients."""
+"""The ways to train: an exact GP or the collapsed bound by L-BFGS, and an explicit q(u) by natural gradients."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,10 +23,10 @@ from tightgp.parameters import Parameter, assign, log_prior, named_parameters
 from tightgp.posterior.posterior import Posterior
 from tightgp.training import FitResult, fit
 
-#: The first noise variance beside a user's own kernel, in units of the targets' variance.
-NOISE = 0.1
 #: Tolerances of L-BFGS and of natural gradients: the relative gain of a step under which they have converged.
 TOLERANCE, NATURAL_TOLERANCE = 1e-6, 1e-5
+#: L-BFGS has come to rest where five steps together gain less than so many nats a row.
+REST = 5e-4
 #: Minibatches have converged if their last tenth gained less than this, in nats a row.
 _LAST_GAIN = 1e-3
 
@@ -38,7 +38,7 @@ class Collapsed:
     kernel: Kernel
     bound: str | Structure
     plan: Plan
-    noise: float | Parameter = NOISE
+    noise: float | Parameter
     keep_rows: bool = False
     precision: str = "full"
 
@@ -52,18 +52,19 @@ class Collapsed:
         return replace(self, kernel=model.kernel, noise=noise).start(_with_points(model.Z, Z))
 
     def train(self, model: SGPR, data: Dataset, settings: Settings) -> FitResult:
-        """Train by L-BFGS, in two rounds if the blocks of neighbours change with the lengthscales."""
-        alone = not distributed.is_multiprocess()
-        rounds = 2 if alone and self.plan.amount > 1 and _learns_neighbours(model, data) else 1
-        options = settings.fit_options(len(model.Z))
-        steps = self.plan.amount // rounds
-        return fit(model, data, "lbfgs", steps=steps, refresh=rounds - 1, tolerance=TOLERANCE, **options)
+        """Train by L-BFGS, until it gains less than a user could notice."""
+        options = settings.fit_options(len(model.Z)) | {"min_gain": REST * data.num_data}
+        return fit(model, data, "lbfgs", steps=self.plan.amount, tolerance=TOLERANCE, **options)
 
     def evidence(self, result: FitResult, data: Dataset) -> tuple[float, EvidenceBracket | None]:
-        """The objective on all rows, in total nats, and the evidence bracket."""
+        """The objective on all rows, in total nats, and the evidence bracket; none where it is no bound.
+
+        What neighbours tell makes up for few inducing points, so that the bracket would say little, in as much time as
+        ten steps of training.
+        """
         model = result.model
         if not model.bound.is_bound:
-            return _without_prior(result), model.evidence_bracket(data)
+            return _without_prior(result), None
         if model.precision != "full":
             bracket = model.evidence_bracket(data)
             return bracket.lower, bracket
@@ -199,10 +200,3 @@ def row_scales(posterior: Posterior, bound: Structure, data: Dataset) -> np.ndar
 
 def _with_points(old, new: np.ndarray):
     return jnp.concatenate([old, jnp.asarray(new, old.dtype)])
-
-
-def _learns_neighbours(model: SGPR, data: Dataset) -> bool:
-    """Whether training can change which rows are neighbours: it learns the ratios of lengthscales."""
-    lengthscales = [p for name, p in named_parameters(model.kernel).items() if "lengthscale" in name]
-    several = any(p.raw.size > 1 and not p.frozen for p in lengthscales)
-    return model.groups_neighbours and several and data.num_data > model.bound.partition.size

@@ -1,5 +1,6 @@
 """Regression with Gaussian noise."""
 
+import warnings
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
@@ -14,15 +15,23 @@ from tightgp.estimators import plan as plans
 from tightgp.estimators import target_transform as transforms
 from tightgp.estimators.base import NumberPredictions, SparseGP
 from tightgp.estimators.distributions import Prediction, WarpedPrediction, on_padded_rows, prediction_of
+from tightgp.estimators.exact import Exact
 from tightgp.estimators.recipes import Collapsed, Recipe, Variational
-from tightgp.estimators.settings import Settings
-from tightgp.estimators.start import begin
+from tightgp.estimators.settings import DEFAULT_KERNEL, Settings
+from tightgp.estimators.start import Start, begin, noise_alone, search
+from tightgp.kernels import Kernel
 from tightgp.likelihoods import Gaussian
 from tightgp.means import Zero
+from tightgp.models import ExactGP
 from tightgp.models.sgpr import PRECISIONS
+from tightgp.numerics.threads import one_blas_thread
 
 #: From how many nearest rows to predict, of which ``neighbours="auto"`` takes the best.
-NEIGHBOURS = (16, 64, 128)
+NEIGHBOURS = (16, 32, 64)
+#: Nats that a model must gain on noise alone to have found anything.
+_SIGNAL = 1.0
+#: The share of a time limit after which the search for a start ends.
+_SEARCHING = 0.4
 
 
 @dataclass(eq=False, repr=False)
@@ -37,13 +46,17 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
     Several processes that `tightgp.distributed.start` joined fit one model, each to the rows that it passes: by the
     collapsed bound, "diagonal" where ``bound`` is None, and without neighbours.
 
+    Up to 2000 rows it is the exact GP, above that "vecchia" with 64 inducing points; parameters override this rule.
+
     Args:
+        n_inducing: number of inducing points (None: none up to 2000 rows, else 64), or "auto".
         bound: "vecchia" (each row sees 32 neighbours: the most accurate, but no bound), "neighbours" (the bound with
             the same neighbours), "block", "diagonal", "spherical", "standard", "power_ep", or an object such as
             ``tightgp.Vecchia(16)``. None is "vecchia" with "collapsed", and "diagonal" with "minibatch".
-        method: "collapsed" (L-BFGS on all rows), "minibatch" (natural gradients and Adam), or "auto": the collapsed
-            bound where rows × inducing points² is at most 7e9, about a second an evaluation on two cores.
-        max_iter: most iterations of L-BFGS (None: 400), or passes through the data (None: enough for 3000 batches).
+        method: "exact" (no inducing points), "collapsed" (L-BFGS on all rows), "minibatch" (natural gradients and
+            Adam), or "auto": "exact" up to 2000 rows if ``n_inducing`` and ``bound`` are None, else "collapsed" where
+            rows × inducing points² is at most 7e9, about a second an evaluation on two cores.
+        max_iter: most iterations of L-BFGS (None: 100), or passes through the data (None: enough for 3000 batches).
         neighbours: each prediction also uses this many of the nearest training rows, which the model keeps for it.
             "auto" takes 16, 64 or 128, whichever predicts training rows best from their neighbours; 0 predicts from the
             inducing points alone and keeps no row.
@@ -70,7 +83,8 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
     target_transform: str = "auto"
 
     task = "regression"
-    _methods = ("collapsed", "minibatch")
+    _methods = ("exact", "collapsed", "minibatch")
+    _inducing = plans.FEW_POINTS
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -114,13 +128,17 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         # Rows with much known noise say little about the mean and the scale.
         mean, scale = mean_and_scale(distributed.gather(y if known is None else y[known <= np.median(known)]))
         data = Dataset(features, (y - mean) / scale, None if known is None else known / np.square(scale))
-        kernel, noise = begin(self.kernel, encoding.feature_names, features, data.targets, settings.seed)
         num_data = distributed.total_count(data.num_data)
-        plan = plans.for_regression(settings, num_data)
         self.fitted_by_processes_ = distributed.is_multiprocess()
-        keep_rows = self.neighbours != 0 and not self.fitted_by_processes_
-        recipe: Recipe
-        if plan.method == "collapsed":
+        plan = plans.for_regression(settings, num_data, exact=known is None and self._leaves_it_open())
+        keep_rows = self.neighbours != 0 and not self.fitted_by_processes_ and plan.method != "exact"
+        start = self._start(encoding.feature_names, features, data, settings)
+        kernel, noise = start.kernel, start.noise
+        recipe: Recipe | Exact
+        if plan.method == "exact":
+            own = isinstance(self.kernel, Kernel) or known is not None
+            recipe = Exact(start, plan, None if own else str(self.kernel or DEFAULT_KERNEL))
+        elif plan.method == "collapsed":
             plain = self.fitted_by_processes_ or self.precision != "full"
             bound = self.bound or ("diagonal" if plain else "vecchia" if keep_rows else "neighbours")
             recipe = Collapsed(kernel, bound, plan, noise, keep_rows, self.precision)
@@ -129,12 +147,13 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
             bound, likelihood = self.bound or "diagonal", Gaussian(noise)
             recipe = Variational(kernel, likelihood, bound, plan, Zero(), data.num_outputs, keep_rows)
         self._train(recipe, data, encoding, settings)
+        self._compare_with_noise(data, start)
         if keep_rows:
             if self.neighbours == "auto":
                 self.posterior_ = self.posterior_.with_best_neighbours(NEIGHBOURS, seed=settings.seed)
             used = self.posterior_.neighbours if self.neighbours == "auto" else min(self.neighbours, num_data)
             self.training_ += f" Predictions also use the {used} nearest training rows."
-        elif self.neighbours:
+        elif self.neighbours and plan.method != "exact":
             self.training_ += " Predictions use the inducing points alone: several processes keep no training rows."
         if not self.target_transform_.is_identity:
             self.training_ += f" {self.target_transform_.describe()}"
@@ -157,6 +176,25 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
                 "target_transform='none'"
             )
         return known
+
+    def _leaves_it_open(self) -> bool:
+        """Whether nothing that the user passed needs inducing points."""
+        plain = self.n_inducing is None and self.bound is None and self.precision == "full"
+        return plain and not distributed.is_multiprocess()
+
+    def _start(self, names: tuple[str, ...], features: np.ndarray, data: Dataset, settings: Settings) -> Start:
+        if distributed.is_multiprocess():
+            return Start(*begin(self.kernel, names, features, data.targets, settings.seed))
+        with one_blas_thread():
+            return search(self.kernel, names, data, settings, settings.part_of_time(_SEARCHING))
+
+    def _compare_with_noise(self, data: Dataset, start: Start) -> None:
+        """Say so if the model is no better than noise alone."""
+        alone = noise_alone(data.targets)
+        if self.fitted_by_processes_ or not np.isfinite(alone) or self.objective_ >= alone + _SIGNAL:
+            return
+        told = "The inputs seem to say nothing about the target: the objective is no better than that of noise alone"
+        warnings.warn(f"{told} ({self.objective_:.6g} and {alone:.6g} nats; tried {start.tried})", stacklevel=3)
 
     def predict_distribution(self, X, include_noise=True) -> Prediction:
         """The distribution of a new target at each row, or with ``include_noise=False`` of the function behind it.
@@ -203,7 +241,7 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
     def _neighbours_used(self, jointly: np.ndarray | None = None) -> int | None:
         """How many neighbours of each row a prediction uses, of single rows or of some jointly; None for none."""
         neighbours = _checked_neighbours(self.neighbours)
-        if not neighbours or self.fitted_by_processes_:
+        if not neighbours or self.fitted_by_processes_ or isinstance(self.model_, ExactGP):
             return 0 if self.posterior_.training is not None else None
         if self.posterior_.training is None:
             raise ValueError(

@@ -1,6 +1,7 @@
 """The parameters of an estimator, checked before anything is computed."""
 
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,16 @@ KERNELS = {
     "rbf": kernels.SquaredExponential,
     "rational_quadratic": kernels.RationalQuadratic,
 }
+#: The kernel where the user names none.
+DEFAULT_KERNEL = "matern32"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The checked parameters that all estimators share; ``n_inducing`` is None for "auto"."""
+    """The checked parameters that all estimators share; ``n_inducing`` is None for "auto".
+
+    ``deadline`` is when training should end, as `time.perf_counter` counts: the time limit from now on.
+    """
 
     n_inducing: int | None
     method: str
@@ -39,14 +45,19 @@ class Settings:
     checkpoint: Path | None
     resume: bool
     verbose: int
+    deadline: float = np.inf
 
     @classmethod
-    def of(cls, estimator, methods: tuple[str, ...]) -> "Settings":
-        """Check the parameters of ``estimator``, which can be trained by ``methods``."""
+    def of(cls, estimator, methods: tuple[str, ...], n_inducing: int = 256) -> "Settings":
+        """Check the parameters of ``estimator``, which can be trained by ``methods``.
+
+        ``n_inducing`` is the number of inducing points where the user leaves it open.
+        """
         e = estimator
-        auto = isinstance(e.n_inducing, str) and e.n_inducing == "auto"
-        if isinstance(e.n_inducing, str) and not auto:
-            raise ValueError(f"n_inducing must be a whole number of at least 1 or 'auto', got {e.n_inducing!r}")
+        n_inducing = n_inducing if e.n_inducing is None else e.n_inducing
+        auto = isinstance(n_inducing, str) and n_inducing == "auto"
+        if isinstance(n_inducing, str) and not auto:
+            raise ValueError(f"n_inducing must be a whole number of at least 1, 'auto' or None; got {n_inducing!r}")
         checks.choice("method", e.method, ("auto", *methods))
         if e.bound is not None:
             structures.named(e.bound)
@@ -59,7 +70,7 @@ class Settings:
         if e.resume and folder is None:
             raise ValueError("resume=True needs checkpoint=, the folder with the unfinished work")
         return cls(
-            n_inducing=None if auto else checks.count("n_inducing", e.n_inducing),
+            n_inducing=None if auto else checks.count("n_inducing", n_inducing),
             method=e.method,
             max_iter=None if e.max_iter is None else checks.count("max_iter", e.max_iter),
             batch_size=checks.count("batch_size", e.batch_size),
@@ -69,15 +80,29 @@ class Settings:
             seed=seed_of(e.random_state),
             checkpoint=folder,
             resume=bool(e.resume),
+            deadline=_deadline(e.time_limit),
             verbose=checks.seed("verbose", int(e.verbose) if isinstance(e.verbose, bool) else e.verbose),
         )
 
-    def fit_options(self, size: int, name: str = "fit") -> dict[str, Any]:
+    def fit_options(self, size: int | str, name: str = "fit") -> dict[str, Any]:
         """Arguments of `tightgp.fit` for a model with ``size`` inducing points; ``name`` begins its checkpoint's."""
-        options: dict[str, Any] = {"seed": self.seed, "progress": self.verbose > 0}
+        options: dict[str, Any] = {"seed": self.seed, "progress": self.verbose > 0, "time_limit": self.seconds_left}
         if self.checkpoint is not None:
             options |= {"checkpoint": self.checkpoint / f"{name}-{size}.safetensors", "resume": self.resume}
         return options
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until the deadline; None where there is none."""
+        return None if self.deadline == np.inf else max(1e-3, self.deadline - time.perf_counter())
+
+    def part_of_time(self, share: float) -> float:
+        """When a share of the time that is left will be over."""
+        return self.deadline if self.seconds_left is None else time.perf_counter() + share * self.seconds_left
+
+
+def _deadline(time_limit) -> float:
+    return np.inf if time_limit is None else time.perf_counter() + _positive("time_limit", time_limit)
 
 
 def _positive(name: str, value) -> float:
@@ -111,7 +136,7 @@ def start_kernel(kernel, feature_names: tuple[str, ...]) -> Kernel:
     count = len(feature_names)
     if not isinstance(kernel, Kernel):
         # Distances between standardised rows grow with √D, so the first lengthscale does too.
-        return KERNELS[kernel or "matern32"](lengthscale=np.full(count, max(1.0, 0.5 * np.sqrt(count))))
+        return KERNELS[kernel or DEFAULT_KERNEL](lengthscale=np.full(count, max(1.0, 0.5 * np.sqrt(count))))
     try:
         jax.eval_shape(kernel, jnp.zeros((1, count)))
     except ValueError as error:

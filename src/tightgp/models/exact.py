@@ -17,6 +17,7 @@ from tightgp.kernels import Kernel
 from tightgp.models import base
 from tightgp.numerics import dense, linalg
 from tightgp.numerics.linalg import Whitener
+from tightgp.numerics.threads import with_one_blas_thread
 from tightgp.parameters import Parameter
 from tightgp.posterior import Posterior
 
@@ -49,11 +50,13 @@ class ExactGP(base.Model):
         """Noise variance σ²; zero if all noise is known from the data."""
         return jnp.zeros(()) if self._noise_variance is None else self._noise_variance.value
 
+    @with_one_blas_thread
     def log_evidence(self, data: Dataset) -> Float[Array, ""]:
         """``log N(y | m, Kff + σ²I)``, summed over outputs, in total nats."""
         model, rows = self.prepare(data)
         return base.check_finite(model.value_on(rows)[0], model, rows)
 
+    @with_one_blas_thread
     def posterior(self, data: Dataset) -> Posterior:
         """The exact posterior; its factor is computed once."""
         model, rows = self.prepare(data)

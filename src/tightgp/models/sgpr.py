@@ -34,6 +34,7 @@ from tightgp.models.base import (
 )
 from tightgp.numerics import linalg
 from tightgp.numerics.linalg import Whitener
+from tightgp.numerics.threads import with_one_blas_thread
 from tightgp.parameters import Parameter, reader
 from tightgp.posterior import Posterior
 from tightgp.posterior.training_rows import TrainingRows
@@ -110,6 +111,7 @@ class SGPR(Grouped):
         """Noise variance σ²; zero where all noise is known from the data."""
         return jnp.zeros((), self.Z.dtype) if self._noise_variance is None else self._noise_variance.value
 
+    @with_one_blas_thread
     def elbo(self, data: Dataset, chunk: int | None = None) -> Float[Array, ""]:
         """The bound on the log evidence, in total nats (maths 2.1; 2.2 for Power EP, which is no bound).
 
@@ -120,6 +122,7 @@ class SGPR(Grouped):
         model, rows = self.prepare(data)
         return check_finite(distributed.run_together(_elbo, model, rows, chunk)[0], model, rows)
 
+    @with_one_blas_thread
     def upper_bound(self, data: Dataset) -> Float[Array, ""]:
         """An upper bound on the log evidence (maths 9.1), at the cost of one more pass over the data."""
         if isinstance(data, Dataset) and data.uncertain_inputs is not None:
@@ -177,6 +180,7 @@ class SGPR(Grouped):
         if self.Z.dtype != jnp.float64:
             raise ValueError(f"effort and seconds need 64-bit floats, not {self.Z.dtype}; pass Z and data as float64")
 
+    @with_one_blas_thread
     def posterior(self, data: Dataset) -> Posterior:
         """The posterior at the optimal q(u) (maths 8.1), its factors computed once.
 

@@ -14,6 +14,7 @@ from tightgp.data.rows import Rows
 from tightgp.likelihoods import Gaussian, Likelihood
 from tightgp.means import Mean
 from tightgp.numerics.linalg import NumericalError
+from tightgp.numerics.threads import with_one_blas_thread
 from tightgp.posterior import arguments, local, marginals, ways
 from tightgp.posterior.marginals import PosteriorFunctions
 from tightgp.posterior.training_rows import TrainingRows
@@ -43,6 +44,7 @@ class Posterior(eqx.Module):
     vector: bool = eqx.field(static=True)
     neighbours: int = eqx.field(static=True, default=0)
 
+    @with_one_blas_thread
     def predict_f(
         self,
         X,
@@ -80,6 +82,7 @@ class Posterior(eqx.Module):
         cov = jnp.broadcast_to(cov, (mean.shape[1], *cov.shape[1:]))
         return (mean[:, 0], cov[0]) if self.vector and mean.shape[1] == 1 else (mean, cov)
 
+    @with_one_blas_thread
     def predict_y(self, X, *, full_cov: bool = False, noise_variance=None, **how):
         """Mean and variance of a new target; for several classes, probabilities (n, C) and their variances.
 
@@ -101,6 +104,7 @@ class Posterior(eqx.Module):
         mean, var = marginals.apply(likelihood, "predict", *self._way(X, **how).marginals(X))
         return self._shaped(mean), self._shaped(var)
 
+    @with_one_blas_thread
     def log_density(self, X, y, *, noise_variance=None, missing: bool = False, **how):
         """Log density of each target under the predictive distribution.
 
@@ -123,6 +127,7 @@ class Posterior(eqx.Module):
         densities = marginals.apply(likelihood, "predictive_log_density", mean, var, filled)
         return self._shaped(jnp.where(gone, jnp.nan, densities))
 
+    @with_one_blas_thread
     def sample_f(self, key, X, num_samples: int = 1, *, neighbours: int | None = None):
         """Joint draws of the function at ``X``: (num_samples, n) or (num_samples, n, P)."""
         checks.count("num_samples", num_samples)
@@ -154,6 +159,7 @@ class Posterior(eqx.Module):
         """The optimal v_i of each training row (the diagonal of V): near 1 where the inducing points suffice."""
         return ways.trained(self.training).optimal_v(self.latents[0])
 
+    @with_one_blas_thread
     def residual_variance(self, X) -> Float[Array, "..."]:
         """The prior variance that the inducing points leave at ``X``: d (n,), or (n, G) for G kernels or sets.
 
@@ -173,6 +179,7 @@ class Posterior(eqx.Module):
         y = jnp.where(jnp.isnan(rows.y), likelihood.filler, rows.y)
         return likelihood.predictive_log_density(mean, var, y, key)
 
+    @with_one_blas_thread
     def with_best_neighbours(self, candidates=(16, 32, 64, 128), num_rows: int = 1000, seed: int = 0) -> "Posterior":
         """This posterior with the number of ``neighbours`` that predicts training rows best from their nearest others.
 

@@ -39,6 +39,14 @@ def check(model, method, steps, learning_rate, natural_rate, tolerance, restarts
         raise ValueError(f"method='natural' needs a model with an explicit q(u) such as SVGP, not {_kind(model)}")
 
 
+def check_stops(method, min_gain, time_limit) -> None:
+    """Check what ends training early."""
+    if checks.not_negative("min_gain", checks.number("min_gain", min_gain)) > 0 and method != "lbfgs":
+        raise ValueError("min_gain goes with method='lbfgs'")
+    if time_limit is not None:
+        checks.positive("time_limit", checks.number("time_limit", time_limit))
+
+
 def check_minibatches(model, data, method, batch_size, epochs, validation, patience, stream, restarts) -> None:
     """Check the arguments of minibatch training, or that none is given without it."""
     if batch_size is None:

@@ -2,8 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,13 +11,12 @@ from typing import Any
 import jax
 import numpy as np
 import optax
-from threadpoolctl import threadpool_limits
 
 from tightgp import distributed
 from tightgp.data import Batches, Dataset
 from tightgp.data.placement import OnDevice, on_device
-from tightgp.numerics.device import on_cpu
 from tightgp.numerics.linalg import NumericalError
+from tightgp.numerics.threads import one_blas_thread
 from tightgp.progress import ProgressBar
 from tightgp.training import arguments, minibatches, team
 from tightgp.training.checkpoint import Checkpoint, fingerprint, origin
@@ -45,7 +43,9 @@ def fit(
     patience: int = 10,
     stream: bool | None = None,
     tolerance: float = 1e-9,
-    restarts: int = 0,
+    min_gain: float = 0.0,
+    time_limit: float | None = None,
+    restarts: int | Sequence = 0,
     refresh: int = 0,
     seed: int = 0,
     progress: bool = True,
@@ -77,7 +77,12 @@ def fit(
         stream: whether minibatches are gathered on the host. None does so for memory-mapped arrays, and for data too
             large for the device.
         tolerance: relative gain of a step under which training counts as converged; L-BFGS then stops.
-        restarts: further starts, drawn at random by ``seed``; the best is returned. Not with minibatches.
+        min_gain: nats that five iterations of L-BFGS must gain together; otherwise training counts as converged. 0 asks
+            for none.
+        time_limit: seconds after which training ends, once the evaluation or run of steps under way is done; the best
+            model so far is returned.
+        restarts: further starts: how many to draw at random by ``seed``, or models like ``model`` themselves. The best
+            is returned. Not with minibatches.
         refresh: how often, after training, the rows of a bound that groups neighbours (``Block(64)``) are grouped again
             by the lengthscales just learnt. Each time, training goes on for up to ``steps`` steps. Objectives of
             different partitions do not compare: the last partition's best is returned. Ends early when training has
@@ -108,8 +113,11 @@ def fit(
     """
     data = Dataset(*data) if isinstance(data, tuple) else data
     method = method or ("lbfgs" if batch_size is None else "adam")
-    arguments.check(model, method, steps, learning_rate, natural_rate, tolerance, restarts, seed, callback)
-    arguments.check_minibatches(model, data, method, batch_size, epochs, validation, patience, stream, restarts)
+    others = list(restarts) if isinstance(restarts, Sequence) else []
+    count = len(others) if isinstance(restarts, Sequence) else restarts
+    arguments.check(model, method, steps, learning_rate, natural_rate, tolerance, count, seed, callback)
+    arguments.check_stops(method, min_gain, time_limit)
+    arguments.check_minibatches(model, data, method, batch_size, epochs, validation, patience, stream, count)
     arguments.check_refresh(model, refresh, batch_size)
     arguments.check_checkpoint(checkpoint, checkpoint_seconds, resume)
     if natural_rate is None and method == "natural":
@@ -128,7 +136,7 @@ def fit(
     mesh = None
     if batch_size is None:
         model, rows = model.prepare(data)
-        job = LBFGSJob(steps, tolerance) if method == "lbfgs" else FirstOrderJob(optimiser, steps, tolerance)
+        job = LBFGSJob(steps, tolerance, min_gain) if method == "lbfgs" else FirstOrderJob(optimiser, steps, tolerance)
     else:
         model, source = minibatches.choose(model, data, batch_size, seed, stream)
         settings["source"] = type(source).__name__
@@ -142,9 +150,10 @@ def fit(
     if checkpoint is not None:
         made_by = origin(given, data, settings)
         open_checkpoint = partial(Checkpoint, Path(checkpoint), checkpoint_seconds, resume, made_by)
-    trainer = _Trainer(job, progress, callback, refresh)
+    deadline = np.inf if time_limit is None else began + time_limit
+    trainer = _Trainer(job, progress, callback, refresh, deadline)
     if distributed.is_multiprocess():
-        team.check(given, data, rows, job, restarts, refresh)
+        team.check(given, data, rows, job, count, refresh)
         shared = team.SharedObjective(model, rows)
         return team.together(
             shared, lambda: _train(lambda _: shared, 0, trainer, open_checkpoint(), data, began), checkpoint
@@ -153,10 +162,12 @@ def fit(
     def start(number: int) -> Objective:
         if number == 0:
             return Objective(model, rows, mesh)
+        if others:
+            return Objective(*others[number - 1].prepare(data), mesh=mesh)
         key = jax.random.fold_in(jax.random.key(seed), number)
         return Objective(model.random_start(key, rows), rows, mesh)
 
-    return _train(start, restarts, trainer, open_checkpoint(), data, began)
+    return _train(start, count, trainer, open_checkpoint(), data, began)
 
 
 def _train(
@@ -223,6 +234,7 @@ class _Trainer:
     progress: bool
     callback: Callable | None
     refresh: int
+    deadline: float
 
     def __call__(
         self, objective: Objective, checkpoint: Checkpoint, section: str, partition: int = 0, steps_before: int = 0
@@ -235,9 +247,6 @@ class _Trainer:
         def callback(step: int, row: dict[str, float]) -> bool:
             return self.callback is not None and self.callback(steps_before + step, {**row, **numbered})
 
-        # LAPACK's threads wait busily after each small factor, on the cores that the compiled program needs: at M = 256
-        # on two cores an evaluation took 160 ms with them and 110 without.
-        one_thread = threadpool_limits(1, "blas") if on_cpu() else nullcontext()
-        with one_thread, ProgressBar(self.job.length, self.progress, title, "compiling") as bar:
-            run(self.job, objective, progress, bar, callback, checkpoint, section)
+        with one_blas_thread(), ProgressBar(self.job.length, self.progress, title, "compiling") as bar:
+            run(self.job, objective, progress, bar, callback, checkpoint, section, self.deadline)
         return progress, self.job.point(objective, progress.best)

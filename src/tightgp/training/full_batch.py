@@ -17,15 +17,21 @@ from tightgp.training.run import Job, Outcome, Progress
 _RUN = 50
 #: Training has converged where no entry of the gradient is larger than this.
 _FLAT = 1e-6
+#: ``min_gain`` is what so many iterations of L-BFGS must gain together.
+GAIN_STEPS = 5
 
 
 class LBFGSJob(Job):
-    """L-BFGS for at most ``steps`` iterations, or until the relative gain of one falls under ``tolerance``."""
+    """L-BFGS for at most ``steps`` iterations.
+
+    It ends before if the relative gain of an iteration falls under ``tolerance``, or if the last `GAIN_STEPS` together
+    gained less than ``min_gain``.
+    """
 
     optimiser = LBFGS()
 
-    def __init__(self, steps: int, tolerance: float):
-        self.length, self._tolerance = steps, tolerance
+    def __init__(self, steps: int, tolerance: float, min_gain: float = 0.0):
+        self.length, self._tolerance, self._min_gain = steps, tolerance, min_gain
 
     def begin(self, objective: Objective, progress: Progress) -> None:
         start = objective.to_vector(objective.start)
@@ -45,6 +51,10 @@ class LBFGSJob(Job):
             return StopReason.FLAT, f"gradient is zero after {progress.steps} steps"
         if numbers["gain"] <= self._tolerance:
             return StopReason.TOLERANCE, f"gain fell under the tolerance after {progress.steps} steps"
+        last = progress.trace.last("objective", GAIN_STEPS + 1)
+        if len(last) > GAIN_STEPS and last[-1] - last[0] < self._min_gain:
+            message = f"the last {GAIN_STEPS} of {progress.steps} steps gained only {last[-1] - last[0]:.2g} nats"
+            return StopReason.TOLERANCE, message
         if progress.steps >= self.length:
             return StopReason.STEP_LIMIT, f"stopped at the limit of {self.length} steps"
         if numbers["failed"]:

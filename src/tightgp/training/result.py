@@ -16,6 +16,7 @@ class StopReason(Enum):
     STEP_LIMIT = "step limit"  #: all steps or epochs were taken
     LINE_SEARCH = "line search"  #: the line search found no better point
     CALLBACK = "callback"  #: the callback asked for it
+    TIME_LIMIT = "time limit"  #: the time that it may take is over
     INTERRUPTED = "interrupted"  #: Ctrl-C
     NOT_FINITE = "not finite"  #: the objective is not finite
 
@@ -27,7 +28,7 @@ class StopReason(Enum):
     @property
     def by_user(self) -> bool:
         """Whether the user ended it: no further start or round is tried."""
-        return self in (StopReason.CALLBACK, StopReason.INTERRUPTED)
+        return self in (StopReason.CALLBACK, StopReason.TIME_LIMIT, StopReason.INTERRUPTED)
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,6 +96,10 @@ class Trace:
         """The scalars of several steps."""
         for name, values in columns.items():
             self._columns.setdefault(name, []).extend(np.asarray(values, float).tolist())
+
+    def last(self, name: str, count: int) -> list[float]:
+        """The newest ``count`` numbers of a column, or fewer where there are no more."""
+        return self._columns.get(name, [])[-count:]
 
     def __len__(self) -> int:
         return len(next(iter(self._columns.values()), []))

@@ -1,6 +1,7 @@
 """One run of training: a job that advances bit by bit, its progress, and what ends it."""
 
 import abc
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -125,8 +126,12 @@ def run(
     callback: Callable,
     checkpoint: Checkpoint,
     section: str,
+    deadline: float = np.inf,
 ) -> None:
-    """Run a job until it ends or ``callback(step, row)`` returns True, from its section of the checkpoint if stored."""
+    """Run a job until it ends, ``callback(step, row)`` returns True, or `time.perf_counter` passes ``deadline``.
+
+    It starts from its section of the checkpoint if stored, and goes on at least until its first evaluation.
+    """
     job.begin(objective, progress)
     if section in checkpoint.sections:
         progress.restore(checkpoint.sections[section])
@@ -135,12 +140,16 @@ def run(
         while (outcome := job.outcome(progress)) is None:
             row = job.advance(objective, progress)
             checkpoint.offer(section, progress.snapshot())
+            late = time.perf_counter() > deadline
             if row is None:
                 bar.update(job.share(progress))
-                continue
-            bar.update(progress.steps, job.describe(progress, row))
-            if callback(progress.steps, row):
-                outcome = StopReason.CALLBACK, "stopped by the callback"
+            else:
+                bar.update(progress.steps, job.describe(progress, row))
+                if callback(progress.steps, row):
+                    outcome = StopReason.CALLBACK, "stopped by the callback"
+                    break
+            if late:
+                outcome = StopReason.TIME_LIMIT, f"stopped at the time limit, after {progress.steps} steps"
                 break
     except KeyboardInterrupt:
         job.interrupted(progress)

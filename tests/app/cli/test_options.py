@@ -5,7 +5,11 @@ from dataclasses import dataclass
 
 import pytest
 
+from tightgp.app.cli import likelihood, options
 from tightgp.app.cli.options import FitRequest, with_options
+from tightgp.app.tables import limits
+from tightgp.bounds import structures
+from tightgp.estimators import settings
 
 
 @dataclass(frozen=True)
@@ -30,3 +34,11 @@ def test_the_number_of_inducing_points():
     for wrong in ("0", "-3", "1.5", "many"):
         with pytest.raises(ValueError, match="--inducing must be a whole number"):
             _ = FitRequest("t.csv", "y", inducing=wrong).num_inducing
+
+
+def test_what_options_may_be_is_what_the_library_knows():
+    assert set(options.LIKELIHOODS) == set(likelihood.ESTIMATORS)
+    assert set(options.KERNELS) == set(settings.KERNELS)
+    assert options.UNPACKED_GB == limits.UNPACKED_GB
+    for name in options.BOUNDS:
+        structures.named(name)

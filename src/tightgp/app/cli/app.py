@@ -1,12 +1,14 @@
 """The commands, and the main function."""
 
-import typer
-from threadpoolctl import threadpool_limits
+import sys
+from typing import Annotated
 
-from tightgp.app.cli import comparing, compilation, datasets, demo, fitting, inspect, prediction, reporting
+import typer
+
+from tightgp import __version__
+from tightgp.app.cli import commands
 from tightgp.app.cli.failures import exit_with_code
-from tightgp.app.cli.info import show_info
-from tightgp.app.cli.options import with_options
+from tightgp.app.cli.options import option, with_options
 
 
 def _group(help_text: str, **commands) -> typer.Typer:
@@ -25,23 +27,26 @@ def _group(help_text: str, **commands) -> typer.Typer:
 
 app = _group(
     "Fit sparse Gaussian processes to tables: train a model, read its report, predict new rows.",
-    fit=fitting.fit,
-    predict=prediction.predict,
-    compare=comparing.compare,
-    report=reporting.report,
-    inspect=inspect.inspect,
-    demo=demo.demo,
-    info=show_info,
+    fit=commands.fit,
+    predict=commands.predict,
+    compare=commands.compare,
+    report=commands.report,
+    inspect=commands.inspect,
+    demo=commands.demo,
+    info=commands.info,
 )
-data = {"list": datasets.list_all, "fetch": datasets.fetch, "show": datasets.show}
+data = {"list": commands.list_datasets, "fetch": commands.fetch_datasets, "show": commands.show_dataset}
 app.add_typer(_group("The paper's data sets: list, fetch, show.", **data), name="datasets")
 
 
-def main() -> None:
-    """Run the command line.
+@app.callback()
+def _options(version: Annotated[bool, option("Print the version.", "--version")] = False) -> None:
+    """Fit sparse Gaussian processes to tables: train a model, read its report, predict new rows."""
 
-    BLAS uses one thread: factors are made of blocks too small for several, which wait for each other on a busy machine.
-    """
-    compilation.switch_on()
-    with threadpool_limits(1, "blas"):
-        app()
+
+def main() -> None:
+    """Run the command line."""
+    if sys.argv[1:] == ["--version"]:
+        print(__version__)
+        return
+    app()

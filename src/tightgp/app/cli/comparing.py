@@ -54,8 +54,6 @@ class Method:
 
 def compare(request: CompareRequest, terminal: Terminal) -> None:
     """Fit the exact GP (where feasible) and every bound from the same start, side by side."""
-    if request.num_inducing == "auto":
-        raise ValueError("--inducing must be a number for compare: every method gets the same")
     problem = read_problem(request, terminal)
     rows, columns = problem.num_rows, len(problem.X.columns)
     terminal.message(f"{rows:,} rows to fit, {columns} input columns, likelihood {problem.likelihood}.")
@@ -82,7 +80,7 @@ def compare(request: CompareRequest, terminal: Terminal) -> None:
 
 
 def _sparse_method(name: str, estimator, problem: Problem) -> Method:
-    is_bound, noise = estimator.model_.bound.is_bound, estimator.noise_variance_
+    is_bound, noise = estimator.is_bound, estimator.noise_variance_
     noise_sd = None if noise is None else float(np.sqrt(noise))
     neighbour_scores = {}
     if estimator.get_params().get("neighbours"):

@@ -1,8 +1,6 @@
 """``tightgp datasets``: which there are, where they are, what they hold."""
 
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from tightgp import datasets
 from tightgp.app.cli.terminal import Terminal
@@ -20,9 +18,7 @@ def list_all(terminal: Terminal) -> None:
     terminal.result({"datasets": found})
 
 
-def fetch(
-    names: Annotated[list[str], typer.Argument(help="Names, as in the list.", metavar="NAME...")], terminal: Terminal
-) -> None:
+def fetch(names: list[str], terminal: Terminal) -> None:
     """Download data sets that are not on this machine."""
     for name in names:
         datasets.describe(name)
@@ -33,7 +29,7 @@ def fetch(
     terminal.result({"paths": paths})
 
 
-def show(name: Annotated[str, typer.Argument(help="Name, as in the list.")], terminal: Terminal) -> None:
+def show(name: str, terminal: Terminal) -> None:
     """Show where a data set comes from and the range of its columns."""
     source, path = datasets.describe(name), datasets.locate(name)
     terminal.print(str(source))

@@ -1,14 +1,13 @@
 """``tightgp demo``: the bounds on synthetic 1-D data, and `tightgp fit` on a synthetic table."""
 
 from pathlib import Path
-from typing import Annotated
 
 from rich.console import Console
 
 from tightgp import inducing
 from tightgp.app.cli import fitting
 from tightgp.app.cli.folder import FitFolder
-from tightgp.app.cli.options import FitRequest, option
+from tightgp.app.cli.options import FitRequest
 from tightgp.app.cli.processes import Processes
 from tightgp.app.cli.terminal import Terminal
 from tightgp.app.comparison import compare, comparison_table, save_figure
@@ -16,11 +15,6 @@ from tightgp.app.tables import write_table
 from tightgp.bounds.structures import Block
 from tightgp.datasets import mixed_table, wiggly
 from tightgp.kernels import SquaredExponential
-
-
-def demo(out: Annotated[Path, option("Folder to write to.", "--out", "-o")] = Path("demo")) -> int:
-    """Compare the bounds on synthetic data, then fit a synthetic table and write its report."""
-    return run(out)
 
 
 def run(folder: Path, num_rows: int = 1000, num_inducing: int = 128, max_iter: int | None = None) -> int:

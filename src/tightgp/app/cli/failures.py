@@ -9,18 +9,20 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import typer
 
-from tightgp import distributed
 from tightgp.app.printing import printable
-from tightgp.app.tables.errors import TableFileError
-from tightgp.datasets import DatasetError
-from tightgp.numerics.linalg import NumericalError
 
 DEFECT, WRONG_INPUT, NUMERICAL, NO_FILE, LOST, INTERRUPTED = 1, 2, 3, 4, 5, 130
-#: Exit codes of errors whose message is complete; the first class that fits counts.
-_CODES = {NumericalError: NUMERICAL, TableFileError: NO_FILE, DatasetError: NO_FILE, ValueError: WRONG_INPUT}
+#: Exit codes of errors whose message is complete, by module and name; the first class that fits counts.
+_CODES = {
+    ("tightgp.numerics.linalg", "NumericalError"): NUMERICAL,
+    ("tightgp.app.tables.errors", "TableFileError"): NO_FILE,
+    ("tightgp.datasets", "DatasetError"): NO_FILE,
+    ("builtins", "ValueError"): WRONG_INPUT,
+}
 
 #: What libraries say instead of raising MemoryError.
 _OUT_OF_MEMORY = re.compile(
@@ -50,12 +52,13 @@ def exit_with_code(command: Callable[..., int | None]) -> Callable[..., None]:
             code = command(**options)
         except (Exception, KeyboardInterrupt) as error:
             message, code = describe(error)
-            ends_others = isinstance(error, ProcessFailed | distributed.LostProcess | KeyboardInterrupt)
+            ends_others = isinstance(error, ProcessFailed | KeyboardInterrupt) or _is_lost(error)
             if (code == DEFECT or os.environ.get("TIGHTGP_TRACEBACK")) and not ends_others:
                 raise
             if message:
                 print("error: " + printable(" ".join(message.split())), file=sys.stderr)
-            if code == LOST or (code == INTERRUPTED and distributed.is_multiprocess()):
+            distributed = sys.modules.get("tightgp.distributed")
+            if distributed and (code == LOST or (code == INTERRUPTED and distributed.is_multiprocess())):
                 distributed.exit_now(code)  # JAX would wait for the other processes
         if code:
             raise typer.Exit(code)
@@ -69,16 +72,17 @@ def describe(error: BaseException) -> tuple[str, int]:
         return "interrupted", INTERRUPTED
     if isinstance(error, ProcessFailed):
         return str(error), error.code
-    if isinstance(error, distributed.LostProcess):
-        advice = "" if error.while_joining else "; start all of them again, with --resume to continue the fit"
-        return f"{error.problem}{advice}", LOST
+    if _is_lost(error):
+        lost: Any = error
+        advice = "" if lost.while_joining else "; start all of them again, with --resume to continue the fit"
+        return f"{lost.problem}{advice}", LOST
     if is_out_of_memory(error):
         return f"out of memory{_how_much(error)}; {_REMEDY}", NUMERICAL
     if isinstance(error, OSError):
         named = error.filename and error.strerror
         return f"{error.filename}: {error.strerror}" if named else str(error), NO_FILE
-    for kind, code in _CODES.items():
-        if isinstance(error, kind):
+    for (module, name), code in _CODES.items():
+        if _is_a(error, module, name):
             return str(error), code
     return f"{type(error).__name__}: {error}", DEFECT
 
@@ -95,3 +99,13 @@ def _how_much(error: BaseException) -> str:
     """What could not be allocated, if the error says so."""
     found = re.search(r"\d[\d.,]*\s?(?:[KMGT]i?B|bytes)\b", str(error))
     return f": {found[0]} could not be allocated" if found else ""
+
+
+def _is_a(error: BaseException, module: str, name: str) -> bool:
+    """Whether an error is of a class of a module; if that has not been imported, nothing can have raised it."""
+    loaded = sys.modules.get(module)
+    return loaded is not None and isinstance(error, getattr(loaded, name))
+
+
+def _is_lost(error: BaseException) -> bool:
+    return _is_a(error, "tightgp.distributed", "LostProcess")

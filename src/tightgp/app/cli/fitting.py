@@ -2,7 +2,7 @@
 
 import copy
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Any
 
 import jax
 import numpy as np
@@ -11,7 +11,7 @@ from tightgp import distributed
 from tightgp.app.cli import reporting
 from tightgp.app.cli.failures import INTERRUPTED
 from tightgp.app.cli.folder import FitFolder
-from tightgp.app.cli.options import FitRequest, option
+from tightgp.app.cli.options import FitRequest
 from tightgp.app.cli.problem import Problem, make_estimator, read_problem
 from tightgp.app.cli.processes import Processes, check_same_options, gather_frame, run_in_all, run_in_leader
 from tightgp.app.cli.terminal import Terminal
@@ -24,20 +24,8 @@ from tightgp.training.result import StopReason
 _REPORT_ROWS = 20_000
 
 
-def fit(
-    request: FitRequest,
-    folder: FitFolder,
-    processes: Processes,
-    terminal: Terminal,
-    verbose: Annotated[bool, option("Print everything: encodings, evidence, all scores.", "--verbose", "-v")] = False,
-) -> int:
-    """Fit a table, and write a model and a report.
-
-    Columns may hold text and dates, and cells may be missing. Ctrl-C leaves a usable model and a checkpoint.
-
-    Several processes fit one table together, each with its part of the rows: run the same command in each of them,
-    with --distributed, or with --coordinator, --processes and --process.
-    """
+def fit(request: FitRequest, folder: FitFolder, processes: Processes, terminal: Terminal, verbose: bool = False) -> int:
+    """Fit the table of a request, alone or as one of several processes; return the exit code."""
     processes.join()
     if not distributed.is_leader():
         terminal = Terminal(quiet=True)

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 
 import tightgp
-from tightgp.app.cli.compilation import find_folder
 from tightgp.app.cli.terminal import Terminal
 from tightgp.datasets.download import cache_folder
+from tightgp.estimators.compilation import find_folder
 
 PACKAGES = ("jax", "equinox", "optax", "numpy", "scipy", "scikit-learn", "pandas", "pyarrow", "safetensors")
 

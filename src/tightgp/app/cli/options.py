@@ -1,16 +1,18 @@
 """The options of the commands, as dataclasses that a command's function takes."""
 
+import errno
 import functools
 import inspect
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tightgp.app.tables import Choices
-from tightgp.app.tables.limits import UNPACKED_GB
+if TYPE_CHECKING:
+    from tightgp.app.tables import Choices
 
 
 def option(text: str, *names: str, **settings) -> Any:
@@ -35,6 +37,14 @@ MaxUnpacked = Annotated[float, option("Gigabytes that a compressed table may unp
 Overwrite = Annotated[bool, option("Replace existing files.", "--overwrite")]
 
 
+#: What options may be: a test compares these with what the library knows, which would take seconds to import.
+LIKELIHOODS = ("gaussian", "poisson", "negative_binomial", "classes")
+KERNELS = ("matern12", "matern32", "matern52", "squared_exponential", "rational_quadratic")
+BOUNDS = ("vecchia", "neighbours", "block", "diagonal", "spherical", "standard", "power_ep")
+METHODS = ("auto", "minibatch", "exact", "collapsed", "full")
+UNPACKED_GB = 4.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Columns:
     """How the columns of a table are read: the options that ``fit``, ``compare`` and ``inspect`` share."""
@@ -54,9 +64,22 @@ class Columns:
         list[str] | None, option("A text or number that stands for a missing cell; repeat for more.")
     ] = None
 
+    def check(self) -> None:
+        """Check what can be checked without the table, before anything slow is imported."""
+        if self.decimal not in (None, "point", "comma"):
+            raise ValueError(f"--decimal must be point or comma, got {self.decimal!r}")
+        _ = self._kinds
+
     @property
-    def choices(self) -> Choices:
+    def choices(self) -> "Choices":
         """The options, checked."""
+        from tightgp.app.tables import Choices
+
+        Columns.check(self)
+        return Choices(self._kinds, self.date_format or "", self.decimal or "", tuple(self.missing or ()))
+
+    @property
+    def _kinds(self) -> dict[str, str]:
         kinds = {}
         for one in self.kinds or ():
             name, equals, kind = one.rpartition("=")
@@ -64,9 +87,7 @@ class Columns:
                 wanted = "COLUMN=KIND with number, text, date, keep, or levels in order such as S<M<L"
                 raise ValueError(f"--as must be {wanted}; got {one!r}")
             kinds[name] = kind
-        if self.decimal not in (None, "point", "comma"):
-            raise ValueError(f"--decimal must be point or comma, got {self.decimal!r}")
-        return Choices(kinds, self.date_format or "", self.decimal or "", tuple(self.missing or ()))
+        return kinds
 
 
 @dataclass(frozen=True)
@@ -78,7 +99,9 @@ class Request(Columns):
     likelihood: Annotated[
         str, option("gaussian, poisson, negative_binomial, classes, or auto to choose by the target.")
     ] = "auto"
-    inducing: Annotated[str, option("Number of inducing points, or auto to add more while they help.")] = "256"
+    inducing: Annotated[
+        str | None, option("Number of inducing points, or auto to add more while they help; chosen by default.")
+    ] = None
     kernel: Annotated[str, option("matern12, matern32, matern52, squared_exponential or rational_quadratic.")] = (
         "matern32"
     )
@@ -90,6 +113,9 @@ class Request(Columns):
     ] = "auto"
     max_iter: Annotated[
         int | None, option("Most iterations (collapsed), steps (full) or epochs (minibatch).", min=1)
+    ] = None
+    time_limit: Annotated[
+        float | None, option("Seconds after which training ends with the best so far.", min=0.001)
     ] = None
     holdout: Annotated[float, option("Share of the rows held out to measure accuracy; 0 for none.")] = 0.2
     holdout_by: Annotated[
@@ -104,14 +130,33 @@ class Request(Columns):
     part: Part = None
 
     @property
-    def num_inducing(self) -> int | str:
-        """The number of inducing points, or "auto"."""
-        return _number_or_auto("--inducing", self.inducing, 1)
+    def num_inducing(self) -> int | str | None:
+        """The number of inducing points, or "auto"; None leaves it to the estimator."""
+        return None if self.inducing is None else _number_or_auto("--inducing", self.inducing, 1)
 
     @property
     def num_neighbours(self) -> int | str:
         """The number of neighbours in predictions, or "auto"."""
         return _number_or_auto("--neighbours", self.neighbours, 0)
+
+    def check(self) -> None:
+        super().check()
+        _check_choice("--likelihood", self.likelihood, ("auto", *LIKELIHOODS))
+        _check_choice("--kernel", self.kernel, KERNELS)
+        if not 0 <= self.holdout < 1:
+            raise ValueError(f"--holdout must be a share of the rows, from 0 to below 1; got {self.holdout}")
+        _ = self.num_inducing, self.num_neighbours
+        _check_exists(self.table)
+
+
+def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} must be {', '.join(allowed[:-1])} or {allowed[-1]}; got {value!r}")
+
+
+def _check_exists(table: str) -> None:
+    if not Path(table).exists():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), table)
 
 
 def _number_or_auto(name: str, value: str, least: int) -> int | str:
@@ -129,8 +174,17 @@ class FitRequest(Request):
     bound: Annotated[
         str | None, option("vecchia, neighbours, block, diagonal, spherical, standard or power_ep; chosen by default.")
     ] = None
-    method: Annotated[str, option("auto, minibatch, collapsed (gaussian) or full (other likelihoods).")] = "auto"
+    method: Annotated[str, option("auto, minibatch, exact or collapsed (gaussian), or full (other likelihoods).")] = (
+        "auto"
+    )
     precision: Annotated[str, option("full, or mixed: float32 kernel values (gaussian, collapsed).")] = "full"
+
+    def check(self) -> None:
+        super().check()
+        if self.bound is not None:
+            _check_choice("--bound", self.bound, BOUNDS)
+        _check_choice("--method", self.method, METHODS)
+        _check_choice("--precision", self.precision, ("full", "mixed"))
 
 
 @dataclass(frozen=True)
@@ -141,7 +195,12 @@ class InspectRequest(Columns):
     target: Annotated[str | None, option("Column to predict, by name or by number.", "--target", "-t")] = None
     delimiter: Delimiter = None
     encoding: Encoding = "utf-8"
+    max_unpacked: MaxUnpacked = UNPACKED_GB
     part: Part = None
+
+    def check(self) -> None:
+        super().check()
+        _check_exists(self.table)
 
 
 @dataclass(frozen=True)
@@ -150,6 +209,11 @@ class CompareRequest(Request):
 
     inducing: Annotated[str, option("Number of inducing points.")] = "64"
     exact_rows: Annotated[int, option("Most rows that the exact GP is fitted to.")] = 2000
+
+    def check(self) -> None:
+        super().check()
+        if self.inducing == "auto":
+            raise ValueError("--inducing must be a number for compare: every method gets the same")
 
 
 @dataclass(frozen=True)
@@ -170,6 +234,12 @@ class PredictRequest:
     ] = False
     part: Part = None
     overwrite: Overwrite = False
+
+    def check(self) -> None:
+        """Check what can be checked without model and table."""
+        if not 0 < self.level < 1:
+            raise ValueError(f"--level must be a probability between 0 and 1, got {self.level}")
+        _check_exists(self.table)
 
 
 def with_options(function: Callable) -> Callable:

@@ -22,8 +22,6 @@ _BATCH_ROWS = 20_000
 
 def predict(request: PredictRequest, terminal: Terminal) -> None:
     """Predict the rows of a table: mean, standard deviation and interval, or the probability of each class."""
-    if not 0 < request.level < 1:
-        raise ValueError(f"--level must be a probability between 0 and 1, got {request.level}")
     check_new(request.out, request.overwrite)
     check_writable(request.out)
     estimator = _load(request)

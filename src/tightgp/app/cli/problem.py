@@ -45,10 +45,7 @@ def read(request: Any, terminal: Terminal, share: tuple[int, int] = (0, 1), stri
 
 def read_problem(request: Request, terminal: Terminal) -> Problem:
     """Read the table, choose the likelihood and hold rows out, with a message about each choice."""
-    if request.likelihood not in ("auto", *ESTIMATORS):
-        raise ValueError(f"--likelihood must be auto or one of {', '.join(ESTIMATORS)}; got {request.likelihood!r}")
-    if not 0 <= request.holdout < 1:
-        raise ValueError(f"--holdout must be a share of the rows, from 0 to below 1; got {request.holdout}")
+    request.check()
     alone = jax.process_count() == 1
     frame = run_in_all(lambda: read(request, terminal, (jax.process_index(), jax.process_count()), strict=not alone))
     name = find_column(frame, request.target, "--target")

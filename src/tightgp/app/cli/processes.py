@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
-from tightgp import distributed
 from tightgp.app.cli.failures import ProcessFailed, describe
 from tightgp.app.cli.options import option
 
@@ -34,6 +33,8 @@ class Processes:
         address = (self.coordinator, self.num_processes, self.process_id)
         if not self.distributed and address == (None, None, None):
             return
+        from tightgp import distributed
+
         try:
             distributed.start(*address)
         except ValueError as error:
@@ -61,6 +62,8 @@ def run_in_all(step: Callable[[], T]) -> T:
 
     The step must not exchange data with other processes, or must fail in all of them.
     """
+    from tightgp import distributed
+
     result, failure, report = None, None, b""
     try:
         result = step()
@@ -79,11 +82,15 @@ def run_in_all(step: Callable[[], T]) -> T:
 
 def run_in_leader(step: Callable[[], Any]) -> None:
     """``step()`` in the first process only; if it fails, all fail."""
+    from tightgp import distributed
+
     run_in_all(step if distributed.is_leader() else lambda: None)
 
 
 def check_same_options(*options) -> None:
     """Refuse options that differ between processes."""
+    from tightgp import distributed
+
     others = distributed.gather_bytes(repr(options).encode())
     if different := [number for number, other in enumerate(others) if other != others[0]]:
         raise ValueError(f"process {different[0]} was started with other options than process 0; use the same for all")
@@ -91,6 +98,8 @@ def check_same_options(*options) -> None:
 
 def gather_frame(frame) -> Any:
     """The rows of all processes, in their order, as one frame with the attributes of the whole file."""
+    from tightgp import distributed
+
     if not distributed.is_multiprocess():
         return frame
     import pandas as pd

@@ -1,12 +1,9 @@
 """The report of a fit: written, printed in short, and written again by ``tightgp report``."""
 
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from tightgp.app.cli.folder import FitFolder, check_new
-from tightgp.app.cli.options import Overwrite, option
 from tightgp.app.cli.terminal import Terminal
 from tightgp.app.printing import text_table
 from tightgp.app.report import Content, verdicts, write
@@ -18,13 +15,8 @@ from tightgp.io.files import atomic_write
 _FAR_OFF = 0.1
 
 
-def report(
-    folder: Annotated[Path, typer.Argument(help="Folder that fit wrote.", metavar="DIR")],
-    terminal: Terminal,
-    out: Annotated[Path | None, option("HTML file; report.html in the folder by default.", "--out", "-o")] = None,
-    overwrite: Overwrite = False,
-) -> None:
-    """Write the report of a fit again, as one self-contained HTML file."""
+def report(folder: Path, terminal: Terminal, out: Path | None = None, overwrite: bool = False) -> None:
+    """Write the page of the report in a folder again."""
     files = FitFolder(folder)
     check_new(out, overwrite)
     if not files.content.exists():

@@ -13,9 +13,6 @@ from rich.markup import escape
 from tightgp.app.cli.options import option
 from tightgp.app.printing import printable
 
-#: JAX's warning if another process is writing the same compiled program; it is compiled again then.
-CACHE_WARNING = "Error (reading|writing) persistent compilation cache"
-
 
 @dataclass
 class Terminal:
@@ -51,6 +48,8 @@ class Terminal:
     @contextmanager
     def warnings_as_notes(self) -> Iterator[list[str]]:
         """Print each different warning once, afterwards, and collect them."""
+        from tightgp.estimators.compilation import CACHE_WARNING
+
         notes: list[str] = []
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("ignore")

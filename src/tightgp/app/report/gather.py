@@ -111,7 +111,7 @@ def _training(estimator) -> Training:
     if "noise_variance" in trace:
         # Training standardises targets; the reader has theirs.
         trace["noise"] = np.sqrt(np.maximum(trace["noise_variance"], 0)) * np.ravel(estimator.target_scale_)[0]
-    if not estimator.model_.bound.is_bound:
+    if not estimator.is_bound:
         trace["energy"] = trace.pop("objective")
     likelihood = getattr(estimator.model_, "likelihood", None)
     parameters = [] if likelihood is None else [name.split(".")[-1] for name in named_parameters(likelihood)]
@@ -143,7 +143,7 @@ def _trace(name: str, first_step: int, values: np.ndarray) -> Trace | None:
 def _evidence(estimator, num_rows: int) -> Evidence:
     finite = [step for step in estimator.inducing_path_ if np.isfinite(step["bound"])]
     path = tuple(PathStep(s["n_inducing"], float(s["bound"]), _finite(s["upper"]), s["seconds"]) for s in finite)
-    bracket, more = estimator.evidence_bracket_, (path, estimator.inducing_message_, estimator.model_.bound.is_bound)
+    bracket, more = estimator.evidence_bracket_, (path, estimator.inducing_message_, estimator.is_bound)
     if bracket is None or not np.isfinite(bracket.gap):
         return Evidence(num_rows, None, None, *more)
     return Evidence(bracket.num_data, float(bracket.lower), float(bracket.upper), *more)

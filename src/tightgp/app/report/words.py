@@ -64,6 +64,10 @@ def evidence(one: Evidence, num_inducing: int, scales: Scales | None) -> tuple[s
     points = counted(num_inducing, "inducing point")
     growth, grown = _growth(one)
     little_growth = growth is not None and growth <= ENOUGH
+    if one.lower is not None and one.lower == one.upper:
+        return "Exact", "Every row is used: there are no inducing points, and nothing is approximated."
+    if not one.is_bound and one.lower is None:
+        return _beside_neighbours(points, grown)
     if one.lower is None or one.upper is None:
         why = "An upper bound on the log evidence exists only for full-batch training with Gaussian noise."
         if growth is None:
@@ -75,9 +79,7 @@ def evidence(one: Evidence, num_inducing: int, scales: Scales | None) -> tuple[s
     if gap <= ENOUGH:
         return "Enough", f"{limit}: {points} are enough."
     if not one.is_bound:
-        why = f"Each row is also told apart by its neighbours, so {points} need not explain everything. "
-        why += "What was maximised approximates the log evidence of the exact Gaussian process, and is no bound."
-        return ("Helped by neighbours", f"{why} {grown}".strip())
+        return _beside_neighbours(points, grown)
     if gap <= NEARLY_ENOUGH:
         return "Nearly enough", f"{limit}: {points} are nearly enough, and more would change predictions little."
     reasons = [f"{limit}. This limit may be loose, so it does not show whether {points} are enough."]
@@ -88,6 +90,12 @@ def evidence(one: Evidence, num_inducing: int, scales: Scales | None) -> tuple[s
     if little_growth or well_explained:
         return "Probably enough", " ".join(reasons)
     return "Unclear whether enough", " ".join([*reasons, "Fit with more of them and compare."])
+
+
+def _beside_neighbours(points: str, grown: str) -> tuple[str, str]:
+    why = f"Each row is also told apart by its neighbours, so {points} need not explain everything. "
+    why += "What was maximised approximates the log evidence of the exact Gaussian process, and is no bound."
+    return "Helped by neighbours", f"{why} {grown}".strip()
 
 
 def _growth(one: Evidence) -> tuple[float | None, str]:

@@ -10,7 +10,7 @@ import pytest
 
 from tests import processes
 from tests.app.cli.conftest import run, table
-from tightgp.app.cli import compilation
+from tightgp.estimators import compilation
 
 
 def tightgp(*arguments, **more):
@@ -28,7 +28,7 @@ def no_settings(monkeypatch):
 
 
 def test_a_second_command_finds_what_the_first_compiled(tmp_path):
-    cache = {"JAX_COMPILATION_CACHE_DIR": tmp_path / "compiled"}
+    cache = {"JAX_COMPILATION_CACHE_DIR": tmp_path / "compiled", "TIGHTGP_COMPILATION_CACHE": 1}
     table(40)[["x", "city", "y"]].to_csv(tmp_path / "t.csv", index=False)
     fit = ["fit", tmp_path / "t.csv", "-t", "y", "--inducing", 4, "--max-iter", 2, "--neighbours", 0, "--overwrite"]
     fit += ["--precision", "mixed"]
@@ -49,7 +49,7 @@ def test_a_second_command_finds_what_the_first_compiled(tmp_path):
 def test_without_a_folder_commands_work_all_the_same(tmp_path, why):
     (tmp_path / "file").write_text("")
     folder = tmp_path / "compiled" if why == "switch" else tmp_path / "file" / "compiled"
-    more = {"TIGHTGP_COMPILATION_CACHE": 0} if why == "switch" else {}
+    more = {"TIGHTGP_COMPILATION_CACHE": 0 if why == "switch" else 1}
     facts = tightgp("info", JAX_COMPILATION_CACHE_DIR=folder, **more)
     assert not facts["compiled"]["on"]
     assert not folder.exists()
@@ -70,7 +70,7 @@ def test_a_folder_that_cannot_be_written_is_not_used(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("no_settings")
 def test_without_a_name_the_folder_is_in_the_cache(tmp_path, monkeypatch):
     monkeypatch.setattr(compilation, "cache_folder", lambda: tmp_path / "tightgp")
-    assert compilation.find_folder() == (tmp_path / "tightgp" / "compiled", "")
+    assert compilation.find_folder() == (tmp_path / "tightgp" / "compiled" / compilation.processor(), "")
     assert (tmp_path / "tightgp" / "compiled").is_dir()
 
 
