@@ -64,6 +64,7 @@ CORRELATIONS: dict[str, Callable[[np.ndarray, float], Correlation]] = {
     "matern32": _matern32,
     "matern52": _matern52,
     "squared_exponential": _squared_exponential,
+    "rbf": _squared_exponential,
     "rational_quadratic": _rational_quadratic,
 }
 

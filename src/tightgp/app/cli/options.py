@@ -39,7 +39,7 @@ Overwrite = Annotated[bool, option("Replace existing files.", "--overwrite")]
 
 #: What options may be: a test compares these with what the library knows, which would take seconds to import.
 LIKELIHOODS = ("gaussian", "poisson", "negative_binomial", "classes")
-KERNELS = ("matern12", "matern32", "matern52", "squared_exponential", "rational_quadratic")
+KERNELS = ("matern12", "matern32", "matern52", "squared_exponential", "rbf", "rational_quadratic")
 BOUNDS = ("vecchia", "neighbours", "block", "diagonal", "spherical", "standard", "power_ep")
 METHODS = ("auto", "minibatch", "exact", "collapsed", "full")
 UNPACKED_GB = 4.0
