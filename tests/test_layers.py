@@ -7,6 +7,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "tightgp"
 #: A module may import from its own layer and from those above it in this list.
 LAYERS = (
     ("numerics",),
+    ("forking",),
     ("checks",),
     ("progress",),
     ("priors",),
