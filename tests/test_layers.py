@@ -29,7 +29,7 @@ LAYERS = (
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 #: Training is beside the models: it knows none of them.
-FORBIDDEN = {"training": {"models", "posterior", "bounds", "kernels", "likelihoods"}, "io": {"models", "posterior"}}
+FORBIDDEN = {"training": {"models", "posterior", "bounds", "kernels", "likelihoods"}}
 
 
 def imports(path: Path) -> set[str]:
