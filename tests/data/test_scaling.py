@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tightgp.data.scaling import mean_and_scale
+from tightgp.data.scaling import check_targets, mean_and_scale
 
 
 def test_missing_cells_are_left_out(rng):
@@ -35,3 +35,25 @@ def test_common_scale_is_that_of_the_columns_that_vary(rng):
     np.testing.assert_allclose(scale, np.sqrt(np.mean(table[:, :2].var(axis=0))))
     assert mean[2] == 7
     assert mean_and_scale(table[:, 2:], common=True)[1] == 1
+
+
+def test_targets_that_cannot_be_squared_or_standardised_are_refused():
+    for wrong, message in (
+        (np.array([1.0, 1e154]), "values up to 1e[+]154, whose squares overflow float64"),
+        (np.array([0.0, 1e-310, 0.0]), "varies by 1e-310 only"),
+        (np.array([[1.0, 0.0], [2.0, 1e-200]]), "varies by 1e-200 only"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check_targets(wrong)
+    for fine in (np.array([1e100, -1e100]), np.array([0.0, 1e-90]), np.array([3.0, 3.0])):
+        check_targets(fine)
+
+
+def test_an_outlier_that_flattens_everything_else_is_said(rng):
+    y = rng.normal(size=200)
+    check_targets(y)
+    check_targets(np.exp(3 * y))  # heavy tails are no outliers
+    check_targets(np.where(rng.random(200) < 0.8, 0.0, 1e6 * y))  # nor is a majority of equal values a scale
+    y[17] = 1e9
+    with pytest.warns(UserWarning, match=r"1 of 200 targets lie far .* 1e\+09 in row 17.*StudentT"):
+        check_targets(y)

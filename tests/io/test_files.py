@@ -1,3 +1,4 @@
+import errno
 import os
 
 import pytest
@@ -46,3 +47,17 @@ def test_failure_keeps_the_old_file(tmp_path):
         write_and_fail()
     assert target.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_full_disk_names_the_file_and_keeps_the_old_one(tmp_path):
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+
+    def write_and_fail():
+        with atomic_write(target):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left") as caught:
+        write_and_fail()
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(target))
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("a.txt", "old")]

@@ -192,6 +192,23 @@ def test_foreign_and_damaged_files_are_refused(saved, tmp_path):
         tgp.load(tmp_path)
 
 
+def test_a_full_disk_is_an_error_of_the_system_with_the_file(tmp_path):
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "model.safetensors"
+    tgp.save(OBJECTS["SGPR"], path)
+    before = path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2048, hard))
+    try:
+        with pytest.raises(OSError, match="too large") as caught:
+            tgp.save(tgp.SGPR(KERNEL, np.zeros((200, 2)), 0.1), path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert caught.value.filename == str(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
 def test_loading_float64_needs_64_bit_floats(saved, tmp_path):
     path = tmp_path / "model.safetensors"
     path.write_bytes(saved)

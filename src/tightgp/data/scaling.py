@@ -7,7 +7,7 @@ import numpy as np
 from tightgp import checks
 
 #: Targets that make the standard deviation this many times that of most of them are outliers.
-_OUTLIER_RATIO = 30.0
+_OUTLIER_RATIO = 300.0
 #: A column varies by rounding alone where its range is at most this share of its largest absolute value.
 _ROUNDING = 16 * np.finfo(np.float64).eps
 #: Nor does a smaller range count: dividing the largest number of a table by it must stay finite.

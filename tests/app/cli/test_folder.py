@@ -1,6 +1,12 @@
 """The folder of a fit: what is refused, and what stays."""
 
+import os
+import shutil
+
+import tightgp as tgp
 from tests.app.cli.conftest import fit_arguments, run
+from tightgp.app.cli.folder import FitFolder
+from tightgp.estimators import SparseGPRegressor
 
 
 def test_resuming_another_fit_is_refused(csv, tmp_path):
@@ -41,3 +47,52 @@ def test_a_fit_that_fails_leaves_no_half_begun_folder(tmp_path):
     assert ran.code == 2
     assert "'note' is text with" in ran.err.splitlines()[-1]
     assert not (tmp_path / "m").exists()
+
+
+def test_a_second_fit_is_refused_while_one_runs(csv, tmp_path):
+    folder = FitFolder(tmp_path / "m")
+    folder.lock()
+    for more in ([], ["--overwrite"], ["--resume"]):
+        ran = run(*fit_arguments(csv, tmp_path / "m"), *more)
+        assert ran.code == 2
+        assert f"in use by process {os.getpid()} on " in ran.err
+    folder.unlock()
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_folder_that_is_removed_during_a_fit(csv, tmp_path, monkeypatch):
+    fitted = SparseGPRegressor.fit
+
+    def fit_and_remove(self, X, y):
+        fitted(self, X, y)
+        shutil.rmtree(tmp_path / "m")
+        return self
+
+    monkeypatch.setattr(SparseGPRegressor, "fit", fit_and_remove)
+    ran = run(*fit_arguments(csv, tmp_path / "m"))
+    assert ran.code == 4
+    assert "was removed or replaced during the fit; the model is in" in ran.err
+    (rescued,) = tmp_path.glob("m-rescued-*.safetensors")
+    assert rescued.name in ran.err
+    assert tgp.load(rescued).n_inducing_ == 6
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_full_disk_ends_a_fit_that_can_be_resumed(csv, tmp_path, monkeypatch):
+    import safetensors.numpy
+
+    save = safetensors.numpy.save_file
+
+    def full(tensors, path, header):
+        if header["kind"] == "model":
+            raise safetensors.SafetensorError("I/O error: No space left on device (os error 28)")
+        save(tensors, path, header)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(safetensors.numpy, "save_file", full)
+        ran = run(*fit_arguments(csv, tmp_path / "m"))
+    assert ran.code == 4
+    assert ran.err.splitlines()[-1] == f"error: {tmp_path / 'm' / 'model.safetensors'}: No space left on device"
+    assert list((tmp_path / "m" / "checkpoint").iterdir())
+    assert run(*fit_arguments(csv, tmp_path / "m"), "--resume").code == 0
+    assert not (tmp_path / "m" / "checkpoint").exists()

@@ -6,6 +6,7 @@ import warnings
 import pytest
 
 from tightgp.app.cli.terminal import Terminal
+from tightgp.app.printing import text_table
 
 
 def test_results_and_messages_have_their_own_streams(capsys):
@@ -36,3 +37,12 @@ def test_each_different_warning_is_printed_once(capsys, quiet):
             warnings.warn(text, UserWarning, stacklevel=1)
     assert notes == ["one", "two"]
     assert capsys.readouterr().err == ("" if quiet else "Note: one\nNote: two\n")
+
+
+def test_escapes_in_names_do_not_reach_the_terminal(capsys):
+    terminal = Terminal()
+    terminal.message("column \x1b[31mred\x1b[0m \x9b2J\x07 \u202eback")
+    terminal.print("\x1b]0;title\x07", text_table(["\x1b[5ma", "b"], [["\x1b[31mred", "\u2066x"]], "\x1btitle"))
+    said = "".join(capsys.readouterr())
+    assert "red" in said
+    assert not set(said) & set("\x1b\x9b\x07\u202e\u2066")

@@ -144,3 +144,17 @@ def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch, suffix):
     with pytest.raises(TableError, match=r"cannot be written: Permission denied$"):
         write_table(FRAME, tmp_path / f"t{suffix}")
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_texts_that_a_spreadsheet_would_run_are_marked(tmp_path):
+    texts = ["=1+1", "+cmd|x", "-2+3", "@SUM(A1)", "\t=1", "-1.5e3", "+7", "-", "plain", None]
+    frame = pd.DataFrame({"=name": texts, "label": pd.Categorical(texts), "x": np.arange(-5.0, 5.0)})
+    for path in (tmp_path / "safe.csv", tmp_path / "safe.tsv.gz"):
+        write_table(frame, path, formulas=False)
+        written = pd.read_csv(path, sep="," if path.suffix == ".csv" else "\t", keep_default_na=False, dtype=str)
+        marked = ["'=1+1", "'+cmd|x", "'-2+3", "'@SUM(A1)", "'\t=1", "-1.5e3", "+7", "-", "plain", ""]
+        assert list(written) == ["'=name", "label", "x"]
+        assert written["'=name"].tolist() == written["label"].tolist() == marked
+        assert written["x"].astype(float).tolist() == frame["x"].tolist()
+    write_table(frame, tmp_path / "raw.csv")
+    assert pd.read_csv(tmp_path / "raw.csv")["=name"][0] == "=1+1"

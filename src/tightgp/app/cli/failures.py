@@ -97,8 +97,12 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def _how_much(error: BaseException) -> str:
     """What could not be allocated, if the error says so."""
-    found = re.search(r"\d[\d.,]*\s?(?:[KMGT]i?B|bytes)\b", str(error))
-    return f": {found[0]} could not be allocated" if found else ""
+    found = re.search(r"(\d[\d.,]*)\s?([KMGT]i?B|bytes)\b", str(error))
+    if not found:
+        return ""
+    exact = found[2] == "bytes" and found[1].isdigit()
+    size = f"{int(found[1]) / 1e6:,.1f} MB" if exact else f"{found[1]} {found[2]}"
+    return f": {size} could not be allocated"
 
 
 def _is_a(error: BaseException, module: str, name: str) -> bool:
