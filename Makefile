@@ -6,7 +6,7 @@ GPJAX := .venv-gpjax
 TABLES := .venv-tables
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-quick lint format peers reproduce pages oil million bench bench-quick bench-gpboost bench-tables bench-convergence bench-optimiser bench-blocks bench-precision bench-gplvm neighbours parity clean
+.PHONY: help demo test test-quick lint format peers reproduce pages oil million bench bench-quick bench-gpboost bench-tables bench-convergence bench-optimiser bench-blocks bench-precision bench-gplvm neighbours parity soak soak-quick threads fuzz clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -72,6 +72,20 @@ bench-quick: $(VENV)/.ready $(PEERS)/.ready $(GPJAX)/.ready ## Run bench in tiny
 
 parity: $(VENV)/.ready $(PEERS)/.ready ## Check bounds and predictions against GPflow and GPyTorch, to 1e-6
 	$(BIN)/python -m benchmarks.parity --peers $(PEERS)/bin/python
+
+MINUTES ?= 60
+
+soak: $(VENV)/.ready ## Fit, kill, resume, predict and load random tables in real processes: an hour, or MINUTES=5
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m soak --minutes $(MINUTES)
+
+soak-quick: $(VENV)/.ready ## The same for five minutes
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m soak --quick
+
+threads: $(VENV)/.ready ## Predict in 8 threads and fit in 4 at once for a minute; every answer must be the serial one
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m soak.threads
+
+fuzz: $(VENV)/.ready ## Read 100 000 wild tables, model files, cells and command lines (minutes)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m soak.fuzz
 
 bench-gpboost: $(VENV)/.ready $(PEERS)/.ready ## Compare blocks and neighbours with GPBoost's Vecchia: time and quality (needs TIGHTGP_DATA)
 	$(BIN)/python -m benchmarks.gpboost --peers $(PEERS)/bin/python

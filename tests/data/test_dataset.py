@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import tightgp as tgp
+from tightgp.data.partition import Partition
 
 X = np.random.default_rng(1).normal(size=(7, 2))
 Y = X[:, 0]
@@ -150,3 +151,33 @@ def test_repr():
     assert repr(tgp.Dataset(X, Y)) == "Dataset(N=7, D=2, P=1, float64)"
     single = tgp.Dataset(X.astype(np.float32), np.ones((7, 3), np.float32), np.ones(7, np.float32))
     assert repr(single) == "Dataset(N=7, D=2, P=3, float32, known noise variances)"
+
+
+def test_targets_whose_squares_overflow_are_refused():
+    with pytest.raises(ValueError, match=r"y has values up to 1e\+154, whose squares overflow float64"):
+        tgp.Dataset([[0.0], [1.0]], [1.0, 1e154])
+    with pytest.raises(ValueError, match="overflow float32"):
+        tgp.Dataset(np.zeros((2, 1), np.float32), np.array([1.0, 1e17], np.float32))
+
+
+def test_threads_that_ask_for_different_partitions_get_their_own():
+    """Another thread may be served at any moment: here, right after an answer is stored."""
+    data, mine, theirs = tgp.Dataset(X, Y), Partition(2, "random", 0), Partition(3, "random", 1)
+    expected = tgp.Dataset(X, Y).placed(mine)[1]
+
+    class Interrupted(dict):
+        def update(self, *arguments, **named):
+            super().update(*arguments, **named)
+            self.interrupt()
+
+        def __setitem__(self, key, value):
+            super().__setitem__(key, value)
+            self.interrupt()
+
+        def interrupt(self):
+            if not self.get("interrupted"):
+                dict.__setitem__(self, "interrupted", True)
+                data.placed(theirs)
+
+    object.__setattr__(data, "_placed", Interrupted())
+    np.testing.assert_array_equal(data.placed(mine)[1], expected)

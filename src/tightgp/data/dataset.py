@@ -124,13 +124,15 @@ class Dataset:
         The last answer is kept: training, bounds and posteriors on the same data share it.
         """
         key = (partition, None if metric is None else np.asarray(metric).tobytes())
-        if self._placed.get("key") != key:
+        kept = self._placed.get("kept")  # one entry: threads may ask for different partitions at the same time
+        if kept is None or kept[0] != key:
             order = partition.order(self.X, metric)
             placed = place(self.rows(), order, partition, metric)
             if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(placed)):
                 return placed, order  # inside a JAX trace, which nothing may outlive
-            self._placed.update(key=key, answer=(placed, order))
-        return self._placed["answer"]
+            kept = key, (placed, order)
+            self._placed["kept"] = kept
+        return kept[1]
 
     def take(self, rows) -> "Dataset":
         """The data set of these rows: indices, a slice or a mask."""

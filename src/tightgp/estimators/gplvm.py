@@ -133,6 +133,7 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GPEstimat
         size = min(self.n_inducing, len(np.unique(np.nan_to_num(table, nan=np.inf), axis=0)))
         plan = latent_training.plan_training(settings, len(table), size, missing)
         self._check_starts(plan.method)
+        checks.squarable("X", table)
         self.feature_mean_, self.feature_scale_ = mean_and_scale(table, common=not self.standardise)
         data = Dataset.latent(self._standardised(table), self.n_components, missing=missing > 0)
         start = time.perf_counter()
