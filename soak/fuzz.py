@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as hypothesis_seed
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 from typer.testing import CliRunner
@@ -175,7 +176,7 @@ TARGETS: dict[str, Callable[[], Any]] = {
 }
 
 
-def run(name: str, cases: int, number: int) -> tuple[int, str]:
+def run(name: str, cases: int, seed: int) -> tuple[int, str]:
     """How many cases of a target were tried, and the failure found, if any."""
     case, tried = TARGETS[name](), [0]
     inner = case.hypothesis.inner_test
@@ -197,7 +198,7 @@ def run(name: str, cases: int, number: int) -> tuple[int, str]:
     said = io.StringIO()
     try:
         with contextlib.redirect_stdout(said):
-            seed(number)(quick(case))()
+            hypothesis_seed(seed)(quick(case))()
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
