@@ -25,14 +25,14 @@ from typer.testing import CliRunner
 
 import tightgp as tgp
 from tightgp.app.cli.app import app
-from tightgp.app.tables import TableError
+from tightgp.app.tables import TableError, read_table
 from tightgp.app.tables.text import read_text
 from tightgp.estimators.encoding import Encoding
 from tightgp.io import modelfile, serialise
 
 CORPUS = Path(__file__).parent / "corpus"
 #: Share of the cases of each target: all are cheap, but not equally.
-SHARES = {"table": 0.6, "model": 0.25, "encoding": 0.13, "command": 0.02}
+SHARES = {"table": 0.55, "records": 0.05, "model": 0.25, "encoding": 0.13, "command": 0.02}
 _TOKENS = [
     b",",
     b";",
@@ -72,7 +72,7 @@ def one_line(error: Exception) -> None:
 
 def table_target() -> Any:
     """Text of a table is read, or refused."""
-    files = [path.read_bytes() for path in sorted(CORPUS.iterdir())]
+    files = [path.read_bytes() for path in sorted(CORPUS.glob("*.csv"))]
 
     @given(
         st.sampled_from(files), _EDITS, st.sampled_from([None, ",", ";", "\t"]), st.sampled_from(["utf-8", "utf-16"])
@@ -80,6 +80,24 @@ def table_target() -> Any:
     def case(content, edits, delimiter, encoding):
         try:
             frame = read_text(Path("t.csv"), edited(content, edits), delimiter, encoding, (0, 1), False)
+        except TableError as error:
+            one_line(error)
+        else:
+            assert len(frame.columns)
+
+    return case
+
+
+def records_target() -> Any:
+    """Records in JSON are read, or refused."""
+    files = [path.read_bytes() for path in sorted(CORPUS.glob("*.jsonl"))]
+    path = Path(tempfile.mkdtemp(prefix="tightgp-fuzz-")) / "t.jsonl"
+
+    @given(st.sampled_from(files), _EDITS)
+    def case(content, edits):
+        path.write_bytes(edited(content, edits))
+        try:
+            frame = read_table(path)
         except TableError as error:
             one_line(error)
         else:
@@ -170,6 +188,7 @@ def command_target() -> Any:
 
 TARGETS: dict[str, Callable[[], Any]] = {
     "table": table_target,
+    "records": records_target,
     "model": model_target,
     "encoding": encoding_target,
     "command": command_target,

@@ -27,7 +27,7 @@ def test_a_failure_is_reported_with_its_input(monkeypatch):
     assert "content=" in failure
 
 
-@pytest.mark.parametrize("path", sorted(fuzz.CORPUS.iterdir()), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(fuzz.CORPUS.glob("*.csv")), ids=lambda path: path.name)
 def test_the_corpus_is_read_or_refused(path):
     def read():
         return read_text(Path("t.csv"), path.read_bytes(), None, "utf-8", (0, 1), False)

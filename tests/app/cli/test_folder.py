@@ -45,7 +45,7 @@ def test_a_fit_that_fails_leaves_no_half_begun_folder(tmp_path):
     (tmp_path / "t.csv").write_text("note,y\n" + rows)
     ran = run("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m")
     assert ran.code == 2
-    assert "'note' is text with" in ran.err.splitlines()[-1]
+    assert "nothing is left to predict from" in ran.err.splitlines()[-1]
     assert not (tmp_path / "m").exists()
 
 

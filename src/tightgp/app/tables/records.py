@@ -9,6 +9,7 @@ from pyarrow import json as arrow_json
 
 from tightgp.app.tables.columns import check_names, to_pandas
 from tightgp.app.tables.errors import NO_ROWS, TableError, quoted, reason, refuse_broken
+from tightgp.app.tables.limits import check_cells
 from tightgp.app.tables.rows import share_of
 
 
@@ -29,6 +30,7 @@ def read_json(path: Path, share: tuple[int, int]) -> pd.DataFrame:
     except pa.ArrowException as error:
         raise TableError(path, f"is not one JSON object a line: {reason(error)}") from None
     check_names(path, table.column_names)
+    check_cells(path, table)
     for field in table.schema:
         if pa.types.is_nested(field.type):
             raise TableError(path, f"column {quoted(field.name)} holds lists or objects; use one value for each name")
