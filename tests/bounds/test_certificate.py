@@ -120,13 +120,15 @@ def test_effort_and_seconds(problem):
     data, Z, kernel = problem
     evidence = float(tgp.ExactGP(kernel, 0.2).log_evidence(data))
     model = tgp.SGPR(kernel, Z, 0.2, bound=tgp.Vecchia(8))
-    cheap, tight = model.evidence_bracket(data), model.evidence_bracket(data, effort=1e-9, seconds=1e-6)
+    cheap, tight = model.evidence_bracket(data), model.evidence_bracket(data, effort=0.02, seconds=600)
     assert cheap.certificate is None
     assert cheap.lower < tight.lower <= evidence + 1e-6
     assert evidence <= tight.upper <= cheap.upper
-    assert tight.certificate.steps == 5
-    assert "5 steps" in str(tight.certificate)
-    assert model.evidence_bracket(data, effort=1e3) == model.evidence_bracket(data)
+    assert tight.certificate.steps % 5 == 0
+    assert f"{tight.certificate.steps} steps" in str(tight.certificate)
+    assert tight.distance(evidence) <= tight.nats_per_point
+    assert model.evidence_bracket(data, effort=1e3).certificate is None
+    assert model.evidence_bracket(data, seconds=1e-3).certificate is None
 
 
 def test_what_has_no_certificate_is_refused(problem):

@@ -148,7 +148,8 @@ class SGPR(Grouped):
         Args:
             data: the training data.
             effort: the width at which to stop, in nats a row.
-            seconds: no more work is begun that would not end by then. The first look at the data is always taken.
+            seconds: no work is begun that is not likely to end by then. Where that is the very first, the bracket of
+                one pass is returned, without a certificate.
 
         >>> model = tgp.SGPR(tgp.kernels.SquaredExponential(), X[:10], noise_variance=0.1, bound=tgp.Vecchia(8))
         >>> print(model.evidence_bracket(tgp.Dataset(X, y), effort=0.01).sentence)

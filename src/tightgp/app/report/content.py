@@ -81,7 +81,8 @@ class PathStep:
 class Evidence:
     """The evidence bracket if there is one, the numbers of inducing points tried, and why the search stopped.
 
-    ``is_bound`` says whether what was maximised is a lower bound on the log evidence.
+    ``is_bound`` says whether what was maximised is a lower bound on the log evidence; ``exact`` is a sentence on how
+    far the exact Gaussian process is, where that was quick to find.
     """
 
     num_data: int
@@ -90,6 +91,7 @@ class Evidence:
     path: tuple[PathStep, ...] = ()
     stopped: str = ""
     is_bound: bool = True
+    exact: str = ""
 
     def __post_init__(self):
         _require(self.num_data >= 1, "num_data must be at least 1")
