@@ -7,7 +7,7 @@ from typing import Any
 from tightgp.io import serialise
 
 #: Raised whenever a field is added, removed or changes its meaning.
-VERSION = 3
+VERSION = 4
 TASKS = ("regression", "classification", "counts")
 #: Larger numbers are read as infinite: their differences must stay finite.
 _LARGEST = 1e300
