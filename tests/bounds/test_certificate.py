@@ -9,6 +9,7 @@ import tightgp as tgp
 from tests.reference import Dense
 from tightgp.bounds import certificate, probes
 from tightgp.bounds.certificate import BLOCK, Certifier
+from tightgp.bounds.sparse_root import covariance_times
 from tightgp.data.neighbours import arrival
 from tightgp.numerics import conjugate
 
@@ -64,7 +65,7 @@ def test_the_sparse_root_against_dense_algebra():
     certifier, dense = build(0, 0.01)
     root, n = certifier.root, len(certifier.problem.rows.X)
     G, here = np.asarray(root.apply(jnp.eye(n))), np.asarray(certifier.problem.rows.scale) > 0
-    C = np.asarray(certificate._covariance_times(certifier.problem, jnp.eye(n)))
+    C = np.asarray(covariance_times(certifier.problem.kernel, certifier.problem.rows, jnp.eye(n)))
     eigenvalues = np.linalg.eigvalsh(covariance(dense))
     np.testing.assert_allclose(np.linalg.eigvalsh(C[np.ix_(here, here)]), eigenvalues, rtol=1e-9)
     B = (G @ C @ G.T)[np.ix_(here, here)]

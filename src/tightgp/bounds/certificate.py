@@ -25,7 +25,14 @@ from threadpoolctl import threadpool_limits
 from tightgp import inducing
 from tightgp.bounds.evidence import Certificate, EvidenceBracket
 from tightgp.bounds.probes import FAILURE, excess
-from tightgp.bounds.sparse_root import InducingRows, SparseRoot, conditional_logdet, inducing_rows, sparse_root
+from tightgp.bounds.sparse_root import (
+    InducingRows,
+    SparseRoot,
+    conditional_logdet,
+    covariance_times,
+    inducing_rows,
+    sparse_root,
+)
 from tightgp.bounds.statistics import Process, noise_of
 from tightgp.bounds.structures import ScaledRows
 from tightgp.data.neighbours import NeighbourSearch, arrival, earlier_rows, groups
@@ -116,14 +123,6 @@ def choose_rows(problem: Problem, count: int) -> np.ndarray:
     return np.unique(NeighbourSearch.of(X, problem.metric).nearest(chosen, 1)).astype(np.int32)
 
 
-@eqx.filter_jit
-@linalg.full_precision
-def _covariance_times(problem: Problem, U):
-    scale = problem.rows.scale[:, None]
-    here = (scale > 0).astype(U.dtype)
-    return here * U + scale * tiles.product(problem.kernel, problem.rows.X, scale * U)
-
-
 class Solution(NamedTuple):
     """Conjugate gradients on ``GCGᵀ``, for the targets and the probes together."""
 
@@ -149,7 +148,7 @@ def advance(problem: Problem, root: SparseRoot, solution: Solution, steps: int) 
 @linalg.full_precision
 def _advance(problem: Problem, root: SparseRoot, state: conjugate.State, steps: int):
     def whitened(U):
-        return root.apply(_covariance_times(problem, root.transposed(U)))
+        return root.apply(covariance_times(problem.kernel, problem.rows, root.transposed(U)))
 
     return conjugate.advance(whitened, state, steps)
 
@@ -159,7 +158,7 @@ def _advance(problem: Problem, root: SparseRoot, state: conjugate.State, steps: 
 def quadratic_bounds(problem: Problem, alpha: Float[Array, "n p"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Both bounds on ``tr(ỹᵀC⁻¹ỹ)`` that any ``alpha`` gives (maths 12.1)."""
     y = problem.rows.y
-    r = y - _covariance_times(problem, alpha)
+    r = y - covariance_times(problem.kernel, problem.rows, alpha)
     lower = jnp.sum(alpha * (y + r))
     c = problem.inverse_B @ (problem.rows.A.T @ r)
     return lower, lower + jnp.sum(r * r) - jnp.sum(c * c)

@@ -51,8 +51,8 @@ class SGPR(Grouped):
         kernel: one of ``tightgp.kernels``.
         Z: inducing inputs (M, D), where training starts. Their dtype decides the precision of everything.
         noise_variance: σ², where training starts; None where the data know all of their noise.
-        bound: "diagonal" (Titsias 2025), "standard", "spherical", "block", "neighbours", "vecchia" (no bound), or an
-            object such as ``Block(64)``, ``Vecchia(32)`` or ``PowerEP(0.5)``.
+        bound: "diagonal" (Titsias 2025), "standard", "spherical", "block", "neighbours", "certified", "vecchia" (no
+            bound), or an object such as ``Block(64)``, ``Vecchia(32)`` or ``PowerEP(0.5)``.
         mean: one of ``tightgp.means``; None is zero.
         jitter: relative jitter of ``Kuu`` to begin with; None is the dtype's default.
         precision: "mixed" computes the objective's kernel values between rows and inducing points, and products with
