@@ -14,11 +14,11 @@ from jaxtyping import Array, Float
 
 from tightgp import means
 from tightgp.bounds import collapsed, statistics
-from tightgp.bounds.sparse_root import InducingRows, SparseRoot, sparse_root_given
+from tightgp.bounds.sparse_root import InducingRows, SparseRoot, covariance_times, sparse_root_given
 from tightgp.bounds.statistics import Process
 from tightgp.bounds.structures import BLOCK, STANDARD, Blocks, Neighbours, ScaledRows, Structure
 from tightgp.data.placement import OnDevice, PlacedRows
-from tightgp.numerics import linalg, tiles
+from tightgp.numerics import linalg
 
 #: The solver stops where the residual's squares, which bound what can still be gained, are so many a row, or after so
 #: many steps.
@@ -95,12 +95,6 @@ class _Solver(NamedTuple):
         return self.root.transposed(v - self.seen @ (self.inverse.T @ (self.inverse @ (self.seen.T @ v))))
 
 
-def covariance_times(process: Process, rows: ScaledRows, V: Float[Array, "n p"]) -> Float[Array, "n p"]:
-    """``CV`` for ``C = I + Σ^-½KΣ^-½``."""
-    scale = rows.scale[:, None]
-    return jnp.where(scale > 0, V, 0.0) + scale * tiles.product(process.kernel, rows.X, scale * V)
-
-
 @linalg.full_precision
 def lower_bound(
     process: Process, rows: PlacedRows, structure: Adapted, jitter: float
@@ -119,7 +113,7 @@ def lower_bound(
     scaled = ScaledRows(jnp.zeros((len(y), 0), y.dtype), data.X, y, scale, data.conditioners)
     fixed = jax.lax.stop_gradient((process, scaled, factor.inverse))
     alpha, steps = _solve(*fixed, inner)
-    product = covariance_times(process, scaled, alpha)
+    product = covariance_times(process.kernel, scaled, alpha)
     # The residual's quadratic form in Q + σ²I is that of the collapsed bound on targets without a mean.
     rest = jnp.where(scale[:, None] > 0, (y - product) / jnp.where(scale > 0, scale, 1.0)[:, None], 0.0)
     alone = OnDevice(data._replace(y=rest, conditioners=None))
@@ -146,7 +140,7 @@ def _solve(process: Process, rows: ScaledRows, W: Float[Array, "m m"], structure
 
     def step(state):
         alpha, r, direction, size, count = state
-        product = covariance_times(process, rows, direction)
+        product = covariance_times(process.kernel, rows, direction)
         length = size / jnp.maximum(jnp.sum(direction * product, axis=0), jnp.finfo(r.dtype).tiny)
         alpha, r = alpha + length * direction, r - length * product
         z = solver.precondition(r)
@@ -154,7 +148,7 @@ def _solve(process: Process, rows: ScaledRows, W: Float[Array, "m m"], structure
         return alpha, r, z + new / size * direction, new, count + 1
 
     alpha = solver.precondition(rows.y)
-    r = rows.y - covariance_times(process, rows, alpha)
+    r = rows.y - covariance_times(process.kernel, rows, alpha)
     z = solver.precondition(r)
     state = alpha, r, z, jnp.sum(r * z, axis=0), jnp.zeros((), jnp.int32)
     alpha, *_, count = jax.lax.while_loop(unfinished, step, state)

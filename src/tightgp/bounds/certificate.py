@@ -25,7 +25,14 @@ from threadpoolctl import threadpool_limits
 from tightgp import inducing
 from tightgp.bounds.evidence import Certificate, EvidenceBracket
 from tightgp.bounds.probes import FAILURE, excess
-from tightgp.bounds.sparse_root import InducingRows, SparseRoot, conditional_logdet, inducing_rows, sparse_root
+from tightgp.bounds.sparse_root import (
+    InducingRows,
+    SparseRoot,
+    conditional_logdet,
+    covariance_times,
+    inducing_rows,
+    sparse_root,
+)
 from tightgp.bounds.statistics import Process, noise_of
 from tightgp.bounds.structures import ScaledRows
 from tightgp.data.neighbours import NeighbourSearch, arrival, earlier_rows, groups
@@ -40,6 +47,8 @@ PROBES = 64
 #: Rows that all others are given beside their neighbours, and numbers of neighbours, tried one after the other.
 #: Neighbouring rows share theirs, so that a group has 256 rows, then 512, and then 1024.
 INDUCING_ROWS, BLOCK, NEIGHBOURS = 512, 32, (224, 480, 992)
+#: Seconds that compilation takes, roughly.
+_COMPILATION = 5.0
 #: With more rows than this the first number of neighbours is passed over.
 _MANY = 4000
 #: Steps of conjugate gradients between two looks at the bracket, and most steps.
@@ -114,14 +123,6 @@ def choose_rows(problem: Problem, count: int) -> np.ndarray:
     return np.unique(NeighbourSearch.of(X, problem.metric).nearest(chosen, 1)).astype(np.int32)
 
 
-@eqx.filter_jit
-@linalg.full_precision
-def _covariance_times(problem: Problem, U):
-    scale = problem.rows.scale[:, None]
-    here = (scale > 0).astype(U.dtype)
-    return here * U + scale * tiles.product(problem.kernel, problem.rows.X, scale * U)
-
-
 class Solution(NamedTuple):
     """Conjugate gradients on ``GCGᵀ``, for the targets and the probes together."""
 
@@ -147,7 +148,7 @@ def advance(problem: Problem, root: SparseRoot, solution: Solution, steps: int) 
 @linalg.full_precision
 def _advance(problem: Problem, root: SparseRoot, state: conjugate.State, steps: int):
     def whitened(U):
-        return root.apply(_covariance_times(problem, root.transposed(U)))
+        return root.apply(covariance_times(problem.kernel, problem.rows, root.transposed(U)))
 
     return conjugate.advance(whitened, state, steps)
 
@@ -157,7 +158,7 @@ def _advance(problem: Problem, root: SparseRoot, state: conjugate.State, steps: 
 def quadratic_bounds(problem: Problem, alpha: Float[Array, "n p"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Both bounds on ``tr(ỹᵀC⁻¹ỹ)`` that any ``alpha`` gives (maths 12.1)."""
     y = problem.rows.y
-    r = y - _covariance_times(problem, alpha)
+    r = y - covariance_times(problem.kernel, problem.rows, alpha)
     lower = jnp.sum(alpha * (y + r))
     c = problem.inverse_B @ (problem.rows.A.T @ r)
     return lower, lower + jnp.sum(r * r) - jnp.sum(c * c)
@@ -290,7 +291,7 @@ def certify(
         jitter: relative jitter of ``Kuu`` to begin with.
         cheap: the bracket that is known already.
         tolerance: the width at which to stop.
-        seconds: the time after which no more work is begun. Work that would not fit by its last time is not begun.
+        seconds: no work is begun that is not likely to end by then; ``cheap`` is returned where that is the first.
         rows_given: most rows that all others are given.
         neighbours: how many neighbours blocks are given, one after the other.
     """
@@ -303,7 +304,10 @@ def certify(
 
 def _certify(process, data, metric, jitter, cheap, tolerance, seconds, rows_given, neighbours) -> EvidenceBracket:
     began = time.perf_counter()
-    certifier = Certifier(prepare(process, data, metric, jitter), cheap, rows_given, neighbours)
+    problem = prepare(process, data, metric, jitter)
+    if seconds < math.inf and _first_look(problem) > seconds - (time.perf_counter() - began):
+        return cheap
+    certifier = Certifier(problem, cheap, rows_given, neighbours)
     took = {"solve": 0.0, "determinant": time.perf_counter() - began}
     while (what := certifier.next_work(tolerance)) is not None:
         now = time.perf_counter()
@@ -317,6 +321,18 @@ def _certify(process, data, metric, jitter, cheap, tolerance, seconds, rows_give
     return EvidenceBracket(ends.lower, ends.upper, certifier.problem.num_data, made)
 
 
+def _first_look(problem: Problem) -> float:
+    """About how many seconds the first steps take, from a trial product with some rows of K, and compilation."""
+    n = len(problem.rows.X)
+    some = min(n, tiles.rows_at_a_time(n, problem.rows.X.dtype.itemsize))
+    X, V = problem.rows.X, jnp.zeros((n, PROBES), problem.rows.X.dtype)
+    _trial(problem.kernel, X[:some], X, V).block_until_ready()
+    began = time.perf_counter()
+    _trial(problem.kernel, X[:some], X, V).block_until_ready()
+    return _COMPILATION + 2 * (_STEPS + 1) * (time.perf_counter() - began) * n / some
+
+
+_trial = eqx.filter_jit(lambda kernel, some, X, V: kernel(some, X) @ V)
 _inducing_rows = eqx.filter_jit(lambda problem, which: inducing_rows(problem.kernel, problem.rows, which))
 _root = eqx.filter_jit(lambda problem, chosen, table: sparse_root(problem.kernel, problem.rows, chosen, table, BLOCK))
 _alpha = eqx.filter_jit(lambda root, state, outputs: root.transposed(state.solution[:, :outputs]))

@@ -67,6 +67,10 @@ class EvidenceBracket:
         """Width of the bracket a row of data: the most that more inducing points could add to the bound."""
         return self.gap / self.num_data
 
+    def distance(self, value: float) -> float:
+        """The most that ``value``, in total nats, can differ from the log evidence, in nats a row."""
+        return max(self.upper - value, value - self.lower) / self.num_data
+
     @property
     def sentence(self) -> str:
         """What the bracket says, for people."""

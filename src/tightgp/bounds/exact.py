@@ -1,4 +1,4 @@
-"""The log density of targets under the exact GP, with a derivative that keeps one N×N matrix (maths 12.4)."""
+"""The log density of targets under the exact GP, with a derivative that keeps one N×N matrix (maths §12.4)."""
 
 import math
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from tightgp.bounds.structures import ScaledRows
 from tightgp.kernels import Kernel
-from tightgp.numerics import chunks, linalg, stacks
+from tightgp.numerics import chunks, linalg, stacks, tiles
 from tightgp.numerics.device import per_backend
 
 #: Groups of rows are taken so many bytes at a time.
@@ -72,6 +72,13 @@ class SparseRoot(NamedTuple):
 
 def _solve(L, b, transposed=False):
     return jax.lax.linalg.triangular_solve(L, b, left_side=True, lower=True, transpose_a=transposed) if len(L) else b
+
+
+@linalg.full_precision
+def covariance_times(kernel: Kernel, rows: ScaledRows, V: Float[Array, "n p"]) -> Float[Array, "n p"]:
+    """``CV`` for ``C = I + Σ^-½KΣ^-½``, of which only some rows exist at a time; differentiable."""
+    scale = rows.scale[:, None]
+    return jnp.where(scale > 0, V, 0.0) + scale * tiles.product(kernel, rows.X, scale * V)
 
 
 class InducingRows(NamedTuple):

@@ -51,8 +51,8 @@ class SGPR(Grouped):
         kernel: one of ``tightgp.kernels``.
         Z: inducing inputs (M, D), where training starts. Their dtype decides the precision of everything.
         noise_variance: σ², where training starts; None where the data know all of their noise.
-        bound: "diagonal" (Titsias 2025), "standard", "spherical", "block", "neighbours", "vecchia" (no bound), or an
-            object such as ``Block(64)``, ``Vecchia(32)`` or ``PowerEP(0.5)``.
+        bound: "diagonal" (Titsias 2025), "standard", "spherical", "block", "neighbours", "certified", "vecchia" (no
+            bound), or an object such as ``Block(64)``, ``Vecchia(32)`` or ``PowerEP(0.5)``.
         mean: one of ``tightgp.means``; None is zero.
         jitter: relative jitter of ``Kuu`` to begin with; None is the dtype's default.
         precision: "mixed" computes the objective's kernel values between rows and inducing points, and products with
@@ -148,7 +148,8 @@ class SGPR(Grouped):
         Args:
             data: the training data.
             effort: the width at which to stop, in nats a row.
-            seconds: no more work is begun that would not end by then. The first look at the data is always taken.
+            seconds: no work is begun that is not likely to end by then. Where that is the very first, the bracket of
+                one pass is returned, without a certificate.
 
         >>> model = tgp.SGPR(tgp.kernels.SquaredExponential(), X[:10], noise_variance=0.1, bound=tgp.Vecchia(8))
         >>> print(model.evidence_bracket(tgp.Dataset(X, y), effort=0.01).sentence)

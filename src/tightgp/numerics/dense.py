@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from tightgp.numerics.linalg import MAX_JITTER, default_jitter, full_precision, inverse_lower
 
 #: Rows of an inverse that are made at a time, and most parts that they are made in.
-_WIDTH, _MOST_PARTS = 512, 32
+_WIDTH, _MOST_PARTS = 1024, 16
 
 
 @full_precision

@@ -114,6 +114,8 @@ def _show_details(content: Content, terminal: Terminal) -> None:
     if evidence.lower is not None and evidence.upper is not None:
         gap = (evidence.upper - evidence.lower) / evidence.num_data
         terminal.print(f"Log evidence: {evidence.lower:.6g} to {evidence.upper:.6g} nats ({gap:.3g} nats a row apart).")
+    if evidence.exact:
+        terminal.print(evidence.exact)
     if heldout is not None:
         scores = [(score.name, score.model, score.linear, score.baseline) for score in heldout.scores]
         rows = [(name, *("" if value is None else f"{value:.4g}" for value in values)) for name, *values in scores]

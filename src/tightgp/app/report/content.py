@@ -7,7 +7,7 @@ from typing import Any
 from tightgp.io import serialise
 
 #: Raised whenever a field is added, removed or changes its meaning.
-VERSION = 3
+VERSION = 4
 TASKS = ("regression", "classification", "counts")
 #: Larger numbers are read as infinite: their differences must stay finite.
 _LARGEST = 1e300
@@ -81,7 +81,8 @@ class PathStep:
 class Evidence:
     """The evidence bracket if there is one, the numbers of inducing points tried, and why the search stopped.
 
-    ``is_bound`` says whether what was maximised is a lower bound on the log evidence.
+    ``is_bound`` says whether what was maximised is a lower bound on the log evidence; ``exact`` is a sentence on how
+    far the exact Gaussian process is, where that was quick to find.
     """
 
     num_data: int
@@ -90,6 +91,7 @@ class Evidence:
     path: tuple[PathStep, ...] = ()
     stopped: str = ""
     is_bound: bool = True
+    exact: str = ""
 
     def __post_init__(self):
         _require(self.num_data >= 1, "num_data must be at least 1")

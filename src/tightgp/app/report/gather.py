@@ -6,6 +6,7 @@ from datetime import datetime
 import numpy as np
 
 import tightgp
+from tightgp.app.report.certified import distance_sentence
 from tightgp.app.report.content import Column, Content, Evidence, PathStep, Scales, Subject, Trace, Training
 from tightgp.app.report.heldout import score
 from tightgp.app.report.numbers import shortened
@@ -143,7 +144,8 @@ def _trace(name: str, first_step: int, values: np.ndarray) -> Trace | None:
 def _evidence(estimator, num_rows: int) -> Evidence:
     finite = [step for step in estimator.inducing_path_ if np.isfinite(step["bound"])]
     path = tuple(PathStep(s["n_inducing"], float(s["bound"]), _finite(s["upper"]), s["seconds"]) for s in finite)
-    bracket, more = estimator.evidence_bracket_, (path, estimator.inducing_message_, estimator.is_bound)
+    bracket = estimator.evidence_bracket_
+    more = path, estimator.inducing_message_, estimator.is_bound, distance_sentence(estimator)
     if bracket is None or not np.isfinite(bracket.gap):
         return Evidence(num_rows, None, None, *more)
     return Evidence(bracket.num_data, float(bracket.lower), float(bracket.upper), *more)
