@@ -35,7 +35,7 @@ def test_fit_says_what_it_does_and_leaves_a_model_and_a_report(fitted):
 
 @pytest.mark.parametrize(
     ("target", "said", "column"),
-    [("label", "fitting its 2 classes", "prediction"), ("count", "fitting Poisson counts", "mean")],
+    [("label", "fitting its 2 classes", "prediction"), ("count", "counts", "mean")],
 )
 def test_other_likelihoods_are_guessed_and_said(csv, tmp_path, target, said, column):
     others = {"y", "count", "label"} - {target}

@@ -13,7 +13,7 @@ from tests.app.report import problems
 from tightgp.app.report import content as parts
 from tightgp.app.report import render, write
 
-SECTIONS = ("accuracy", "calibration", "inputs", "evidence", "training", "worst", "fitted")
+SECTIONS = ("accuracy", "calibration", "inputs", "evidence", "training", "worst", "use", "fitted")
 
 
 def body(page):

@@ -137,3 +137,14 @@ def test_a_copy_of_the_target_is_left_out():
     found = inspect_table(frame, "y")
     assert list(found.frame) == ["x", "y"]
     assert "is the target itself" in str(found.findings[0])
+
+
+def test_the_target_in_other_words_is_left_out():
+    alive = np.arange(N) % 3 == 0
+    frame = pd.DataFrame(
+        {"x": np.arange(N) / 3.5, "alive": np.where(alive, "yes", "no"), "survived": alive.astype(int)}
+    )
+    frame["sex"] = np.where(np.arange(N) % 2, "f", "m")
+    found = inspect_table(frame, "survived")
+    assert list(found.frame) == ["x", "survived", "sex"]
+    assert "says the target in other words, left out (change: --as alive=keep)" in str(found.findings[0])

@@ -117,11 +117,12 @@ def _score_numbers(
     )
 
 
-def _r_squared(y, *predictions) -> list[Score]:
-    """The share of the variance that is explained, if there are two rows that differ."""
-    if len(y) < 2 or np.ptp(y) == 0:
+def _r_squared(y, mean, constant, linear) -> list[Score]:
+    """The share of the squared error of a constant that predictions take away."""
+    worst = np.mean((y - constant) ** 2)
+    if worst == 0:
         return []
-    return [Score("R²", *(metrics.r2_score(y, prediction) for prediction in predictions))]
+    return [Score("R²", *(float(1 - np.mean((y - p) ** 2) / worst) for p in (mean, constant, linear)))]
 
 
 def _coverage_by_prediction(mean: np.ndarray, inside: np.ndarray) -> tuple[Coverage, ...]:

@@ -11,6 +11,8 @@ from tightgp.app.tables.readings import ANY, Reading, with_columns
 
 #: More problems than these are not listed in one line.
 _MOST_PROBLEMS = 6
+#: A column with as many values as the target, up to this number, and one for each of them is the target in other words.
+_MOST_KINDS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +68,11 @@ def inspect_table(frame: pd.DataFrame, target: str | None = None, choices: Choic
         findings += found.findings
         if found.readings:
             readings[str(name)] = found.readings[0]
-        if found.left_out:
+        is_open = not found.left_out and name != target and choices.kinds.get(str(name)) != "keep"
+        useless = _useless(read[name], str(name), None if target is None else frame[target]) if is_open else None
+        findings += [useless] if useless else []
+        if found.left_out or useless:
             left_out.append(name)
-        elif name != target and choices.kinds.get(str(name)) != "keep":
-            others = frame[target] if target is not None else None
-            if one := _useless(read[name], str(name), others):
-                findings.append(one)
-                left_out.append(name)
     inputs = [name for name in frame.columns if name != target]
     if set(inputs) <= set(left_out):
         # Better than nothing: what looks like an index or an identifier, if it is of numbers.
@@ -96,8 +96,13 @@ def _useless(column: pd.Series, name: str, target: pd.Series | None) -> Finding 
         return None
     if not column.isna().any() and len(column) >= FEW_ROWS and bool((present == present.iloc[0]).all()):
         return Finding(name, f"is {str(present.iloc[0])[:40]!r} in every row, left out", "", "left out")
-    if target is None or len(column) < FEW_ROWS or not {column.dtype.kind, target.dtype.kind} <= set("iuf"):
+    if target is None or len(column) < FEW_ROWS:
         return None
-    if np.array_equal(column.to_numpy(float), target.to_numpy(float)):
+    numbers = {column.dtype.kind, target.dtype.kind} <= set("iuf")
+    if numbers and np.array_equal(column.to_numpy(float), target.to_numpy(float)):
         return Finding(name, "is the target itself, left out", option(name, "keep"), "left out")
+    kinds = target.nunique()
+    few = kinds <= min(_MOST_KINDS, len(column) / 5)
+    if few and kinds == column.nunique() == len(pd.concat([column, target], axis=1).drop_duplicates()):
+        return Finding(name, "says the target in other words, left out", option(name, "keep"), "left out")
     return None
