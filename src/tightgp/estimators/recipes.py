@@ -38,7 +38,7 @@ class Collapsed:
     kernel: Kernel
     bound: str | Structure
     plan: Plan
-    noise: float | Parameter
+    noise: float | Parameter = 0.1
     keep_rows: bool = False
     precision: str = "full"
 
