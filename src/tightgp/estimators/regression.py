@@ -145,7 +145,7 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         elif plan.method == "collapsed":
             plain = self.fitted_by_processes_ or self.precision != "full"
             bound = self.bound or ("diagonal" if plain else "vecchia" if keep_rows else "neighbours")
-            recipe = Collapsed(kernel, bound, plan, noise, keep_rows, self.precision)
+            recipe = Collapsed(kernel, bound, plan, noise, keep_rows, self.precision, start.others)
         else:
             self._check_minibatch()
             bound, likelihood = self.bound or "diagonal", Gaussian(noise)
