@@ -10,12 +10,21 @@ from tightgp.estimators.settings import Settings
 @pytest.mark.parametrize(
     ("rows", "changes", "said"),
     [
+        (2001, {}, "at most 100 iterations of L-BFGS: a pass over 2001 rows with 64 inducing points is quick"),
+        (1000, {"n_inducing": 256}, "a pass over 1000 rows with 256 inducing points is quick"),
+        (1000, {"bound": "diagonal"}, "a pass over 1000 rows with 64 inducing points is quick"),
+        (5000, {"method": "exact"}, "Exact Gaussian process by at most 100 iterations of L-BFGS: asked for"),
+        (1_000_000, {}, "Collapsed bound"),
         (
             1000,
             {},
-            "at most 400 iterations of L-BFGS: a pass over 1000 rows with 256 inducing points is quick",
+            "Exact Gaussian process by at most 100 iterations of L-BFGS: 1000 rows are at most 2000",
         ),
-        (200_000, {}, "Natural gradients and Adam, 16 passes through minibatches of at most 1024 rows (3136 steps)"),
+        (
+            200_000,
+            {"n_inducing": 256},
+            "Natural gradients and Adam, 16 passes through minibatches of at most 1024 rows (3136 steps)",
+        ),
         (200_000, {"n_inducing": 128}, "Collapsed bound"),
         (200_000, {"method": "collapsed"}, "asked for by method='collapsed'"),
         (
@@ -28,8 +37,9 @@ from tightgp.estimators.settings import Settings
     ],
 )
 def test_how_regression_is_trained(rows, changes, said):
-    s = Settings.of(tgp.SparseGPRegressor(**changes), ("collapsed", "minibatch"))
-    assert said in plans.for_regression(s, rows).reason
+    estimator = tgp.SparseGPRegressor(**changes)
+    plan = plans.for_regression(estimator.check_parameters(), rows, exact=estimator._leaves_it_open())
+    assert said in plan.reason
 
 
 def test_how_other_likelihoods_are_trained():

@@ -27,7 +27,7 @@ def test_what_is_asked_for_is_what_comes(regressor, table):
     np.testing.assert_array_equal(both[0], mean)
     np.testing.assert_array_equal(both[1], with_sd[1])
     np.testing.assert_allclose(both[2], with_cov[1])
-    np.testing.assert_allclose(np.diag(both[2]), both[1] ** 2, rtol=1e-5)  # given all 40 rows, and 39 of them
+    np.testing.assert_allclose(np.diag(both[2]), both[1] ** 2, rtol=1e-3)  # given all 40 rows, and the nearest 16
 
 
 def test_noise_is_in_it_unless_it_is_left_out(regressor, table):
@@ -98,11 +98,11 @@ def test_what_is_remembered(regressor, table):
         "Collapsed bound by at most 50 iterations of L-BFGS: a pass over 40 rows with 8"
     )
     assert not regressor.model_.bound.is_bound
-    assert regressor.evidence_bracket_.lower <= regressor.evidence_bracket_.upper
+    assert regressor.evidence_bracket_ is None
     data = tgp.Dataset(regressor.encoding_.transform(table.X), (table.y - table.y.mean()) / table.y.std())
     assert regressor.objective_ == pytest.approx(float(regressor.model_.elbo(data)), rel=1e-9)
     assert regressor.trace_["objective"][-1] == pytest.approx(regressor.objective_)
-    assert 1 <= regressor.n_iter_ == len(regressor.trace_["objective"]) - 2 <= 50  # each of two rounds has its start
+    assert 1 <= regressor.n_iter_ == len(regressor.trace_["objective"]) - 1 <= 50
     assert regressor.posterior_.training.rows.X.shape == data.X.shape
     used = regressor.posterior_.neighbours
     assert used in (16, 39)  # of all others, where there are fewer than the numbers tried

@@ -11,7 +11,7 @@ from tightgp.data.dataset import Dataset
 from tightgp.estimators import dense
 from tightgp.estimators.plan import Plan
 from tightgp.estimators.settings import Settings
-from tightgp.estimators.start import REST, Start, as_parts, hyperparameters, noise_alone
+from tightgp.estimators.start import CLEAR, REST, Start, as_parts, hyperparameters, noise_alone
 from tightgp.models import ExactGP
 from tightgp.numerics.threads import one_blas_thread
 from tightgp.parameters import log_prior
@@ -57,7 +57,7 @@ class Exact:
             runs: list[dense.Trained] = []
             for start in starts:
                 runs.append(trained(start))
-                if _REASONS[runs[-1].end].by_user:
+                if _REASONS[runs[-1].end].by_user or runs[-1].evidence >= noise_alone(y) + CLEAR:
                     break
             if max(run.evidence for run in runs) < noise_alone(y) < np.inf:
                 nothing = starts[0]._replace(variance=_NO_SIGNAL, noise=float(np.mean(y * y)))

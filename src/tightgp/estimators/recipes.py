@@ -14,6 +14,7 @@ from tightgp.bounds.structures import DIAGONAL, Rowwise, Structure
 from tightgp.data.dataset import Dataset
 from tightgp.estimators.plan import Plan
 from tightgp.estimators.settings import Settings
+from tightgp.estimators.start import CLEAR, noise_alone
 from tightgp.kernels import Kernel
 from tightgp.likelihoods import Likelihood
 from tightgp.means import Mean
@@ -33,14 +34,15 @@ _LAST_GAIN = 1e-3
 
 @dataclass(frozen=True)
 class Collapsed:
-    """Gaussian noise and the collapsed bound: every evaluation uses all rows."""
+    """Gaussian noise and the collapsed bound: every evaluation uses all rows. ``others`` are further starts."""
 
     kernel: Kernel
     bound: str | Structure
     plan: Plan
-    noise: float | Parameter
+    noise: float | Parameter = 0.1
     keep_rows: bool = False
     precision: str = "full"
+    others: tuple[tuple[Kernel, float], ...] = ()
 
     def start(self, Z: np.ndarray) -> SGPR:
         """A model to train, with these inducing inputs."""
@@ -54,7 +56,16 @@ class Collapsed:
     def train(self, model: SGPR, data: Dataset, settings: Settings) -> FitResult:
         """Train by L-BFGS, until it gains less than a user could notice."""
         options = settings.fit_options(len(model.Z)) | {"min_gain": REST * data.num_data}
-        return fit(model, data, "lbfgs", steps=self.plan.amount, tolerance=TOLERANCE, **options)
+        result = fit(model, data, "lbfgs", steps=self.plan.amount, tolerance=TOLERANCE, **options)
+        if not self.others or result.reason.by_user or result.objective >= noise_alone(data.targets) + CLEAR:
+            return result
+        # The start was good for some rows and bad for all: what it had before may be better.
+        starts = [replace(self, kernel=kernel, noise=noise).start(model.Z) for kernel, noise in self.others]
+        options |= {"checkpoint": None, "resume": False}
+        again = fit(
+            starts[0], data, "lbfgs", steps=self.plan.amount, tolerance=TOLERANCE, restarts=starts[1:], **options
+        )
+        return again if again.objective > result.objective else result
 
     def evidence(self, result: FitResult, data: Dataset) -> tuple[float, EvidenceBracket | None]:
         """The objective on all rows, in total nats, and the evidence bracket; none where it is no bound.

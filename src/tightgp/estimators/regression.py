@@ -27,9 +27,13 @@ from tightgp.models.sgpr import PRECISIONS
 from tightgp.numerics.threads import one_blas_thread
 
 #: From how many nearest rows to predict, of which ``neighbours="auto"`` takes the best.
-NEIGHBOURS = (16, 32, 64)
+NEIGHBOURS = (16, 64, 128)
+#: Fewer neighbours, which are quicker, are preferred to a gain of less than so many nats a row.
+_LITTLE = 0.01
 #: Nats that a model must gain on noise alone to have found anything.
 _SIGNAL = 1.0
+#: Reasons why training ended before it was done, so that its result says nothing of the inputs.
+_CUT_SHORT = ("step limit", "time limit", "callback", "interrupted")
 #: The share of a time limit after which the search for a start ends.
 _SEARCHING = 0.4
 
@@ -58,8 +62,8 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
             rows × inducing points² is at most 7e9, about a second an evaluation on two cores.
         max_iter: most iterations of L-BFGS (None: 100), or passes through the data (None: enough for 3000 batches).
         neighbours: each prediction also uses this many of the nearest training rows, which the model keeps for it.
-            "auto" takes 16, 64 or 128, whichever predicts training rows best from their neighbours; 0 predicts from the
-            inducing points alone and keeps no row.
+            "auto" takes the fewest of 16, 64 and 128 that predict training rows about best from their neighbours; 0
+            predicts from the inducing points alone and keeps no row.
         precision: "full", or "mixed": training with "collapsed" makes the kernel values between rows and inducing
             points in float32, and keeps sums over rows and all small factors in float64.
         target_transform: "log", "sqrt", "yeo-johnson", "sinh-arcsinh" (learnt tails and skew) or "none": what is
@@ -141,7 +145,7 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         elif plan.method == "collapsed":
             plain = self.fitted_by_processes_ or self.precision != "full"
             bound = self.bound or ("diagonal" if plain else "vecchia" if keep_rows else "neighbours")
-            recipe = Collapsed(kernel, bound, plan, noise, keep_rows, self.precision)
+            recipe = Collapsed(kernel, bound, plan, noise, keep_rows, self.precision, start.others)
         else:
             self._check_minibatch()
             bound, likelihood = self.bound or "diagonal", Gaussian(noise)
@@ -150,7 +154,9 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         self._compare_with_noise(data, start)
         if keep_rows:
             if self.neighbours == "auto":
-                self.posterior_ = self.posterior_.with_best_neighbours(NEIGHBOURS, seed=settings.seed)
+                self.posterior_ = self.posterior_.with_best_neighbours(
+                    NEIGHBOURS, num_rows=500, seed=settings.seed, tolerance=_LITTLE
+                )
             used = self.posterior_.neighbours if self.neighbours == "auto" else min(self.neighbours, num_data)
             self.training_ += f" Predictions also use the {used} nearest training rows."
         elif self.neighbours and plan.method != "exact":
@@ -191,7 +197,8 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
     def _compare_with_noise(self, data: Dataset, start: Start) -> None:
         """Say so if the model is no better than noise alone."""
         alone = noise_alone(data.targets)
-        if self.fitted_by_processes_ or not np.isfinite(alone) or self.objective_ >= alone + _SIGNAL:
+        cut_short = self.stop_reason_ in _CUT_SHORT
+        if self.fitted_by_processes_ or cut_short or not np.isfinite(alone) or self.objective_ >= alone + _SIGNAL:
             return
         told = "The inputs seem to say nothing about the target: the objective is no better than that of noise alone"
         warnings.warn(f"{told} ({self.objective_:.6g} and {alone:.6g} nats; tried {start.tried})", stacklevel=3)

@@ -40,8 +40,8 @@ _RANDOM = 16
 _FIRST_STEPS, _STEPS = 2, 40
 #: How many are trained further: at least the first number, and more where rows are few and time is short.
 _FINALISTS, _FINAL_ROWS = 4, 2400
-#: Nats that the best start must gain on noise alone for its hyperparameters to mean something.
-_CLEAR = 10.0
+#: Nats that a start must gain on noise alone for its hyperparameters to mean something.
+CLEAR = 10.0
 #: Training has come to rest where five steps together gain less than so many nats a row.
 REST = 1e-4
 
@@ -101,7 +101,7 @@ def search(kernel, names: tuple[str, ...], data: Dataset, settings: Settings, de
         return Hyperparameters(np.full(len(names), length * one), 1 - noise, noise)
 
     def trained(starts: list[Hyperparameters], data: Dataset, steps: int) -> list[Trained]:
-        return best_first(starts, name, data, steps, deadline)
+        return train_each(starts, name, data, steps, deadline)
 
     starts = list(itertools.starmap(begin_at, itertools.product(_LENGTHS, _NOISES)))
     rng = np.random.default_rng(settings.seed)
@@ -110,14 +110,19 @@ def search(kernel, names: tuple[str, ...], data: Dataset, settings: Settings, de
         starts.append(Hyperparameters(length * factors, 1 - noise, noise))
     tried = f"{len(starts)} starts on {parts[0].num_data} rows"
     found = trained(starts, parts[0], _FIRST_STEPS)
+    plain = starts[max(range(len(_LENGTHS) * len(_NOISES)), key=lambda i: found[i].evidence)]
     finalists = max(_FINALISTS, min(len(starts) // 2, _FINAL_ROWS // parts[0].num_data))
-    found = trained([one.best for one in found[:finalists]], parts[0], steps)
-    others = [begin_at(one, 0.5) for one in _HIDDEN]
-    others = others if found[0].evidence < noise_alone(parts[0].targets) + _CLEAR else []
+    chosen = [one.best for one in sorted(found, key=_worst)[:finalists]]
+    best = min(trained(chosen, parts[0], steps), key=_worst)
+    # Few rows of many columns may fit their noise: then what they had before, all lengthscales equal, is better.
+    others = [plain]
+    if best.evidence < noise_alone(parts[0].targets) + CLEAR:
+        others += [begin_at(one, 0.5) for one in _HIDDEN]
     if len(parts) > 1:
-        found, others = trained([found[0].best, *others], parts[1], steps), []
+        first = min(trained([best.best, *others], parts[1], _FIRST_STEPS), key=_worst)
+        best = trained([first.best], parts[1], steps)[0]
         tried += f", the best also on {parts[1].num_data}"
-    return Start(*as_parts(found[0].best, name), tuple(as_parts(one, name) for one in others), tried)
+    return Start(*as_parts(best.best, name), tuple(as_parts(one, name) for one in others), tried)
 
 
 def _own(kernel: Kernel, data: Dataset, steps: int, deadline: float) -> Start:
@@ -132,13 +137,17 @@ def _own(kernel: Kernel, data: Dataset, steps: int, deadline: float) -> Start:
     return Start(model.kernel, float(model.noise_variance), (), tried)
 
 
-def best_first(starts: list[Hyperparameters], name: str, data: Dataset, steps: int, deadline: float) -> list[Trained]:
-    """Exact GPs trained from each start, the best first."""
+def _worst(one: Trained) -> float:
+    return -one.evidence
+
+
+def train_each(starts: list[Hyperparameters], name: str, data: Dataset, steps: int, deadline: float) -> list[Trained]:
+    """Exact GPs trained from each start, in their order."""
     X, y, gain = np.asarray(data.X), np.asarray(data.targets), REST * data.num_data
     found = [dense.train(start, name, X, y, steps, gain, deadline) for start in starts]
     if any(one.end == "interrupted" for one in found):
         raise KeyboardInterrupt
-    return sorted(found, key=lambda one: -one.evidence)
+    return found
 
 
 def as_parts(theta: Hyperparameters, name: str) -> tuple[Kernel, float]:

@@ -49,4 +49,11 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(__version__)
         return
+    commands.prepare = _keep_programs
     app()
+
+
+def _keep_programs() -> None:
+    from tightgp.estimators import compilation
+
+    compilation.switch_on()

@@ -14,6 +14,10 @@ from tightgp.app.cli.processes import Processes
 from tightgp.app.cli.terminal import Terminal
 
 
+def prepare() -> None:
+    """Called before a command computes; the process of a command puts its own setup here."""
+
+
 def fit(
     request: FitRequest,
     folder: FitFolder,
@@ -29,6 +33,7 @@ def fit(
     with --distributed, or with --coordinator, --processes and --process.
     """
     request.check()
+    prepare()
     from tightgp.app.cli import fitting
 
     return fitting.fit(request, folder, processes, terminal, verbose)
@@ -37,6 +42,7 @@ def fit(
 def predict(request: PredictRequest, terminal: Terminal) -> None:
     """Predict the rows of a table: mean, standard deviation and interval, or the probability of each class."""
     request.check()
+    prepare()
     from tightgp.app.cli import prediction
 
     prediction.predict(request, terminal)
@@ -45,6 +51,7 @@ def predict(request: PredictRequest, terminal: Terminal) -> None:
 def compare(request: CompareRequest, terminal: Terminal) -> None:
     """Fit a table by the exact GP where it is feasible and by every bound, and compare their scores."""
     request.check()
+    prepare()
     from tightgp.app.cli import comparing
 
     comparing.compare(request, terminal)
@@ -72,6 +79,7 @@ def inspect(request: InspectRequest, terminal: Terminal) -> int:
 
 def demo(out: Annotated[Path, option("Folder to write to.", "--out", "-o")] = Path("demo")) -> int:
     """Compare the bounds on synthetic data, then fit a synthetic table and write its report."""
+    prepare()
     from tightgp.app.cli import demo
 
     return demo.run(out)
@@ -79,6 +87,7 @@ def demo(out: Annotated[Path, option("Folder to write to.", "--out", "-o")] = Pa
 
 def info(terminal: Terminal) -> None:
     """Show versions, devices, precision and folders."""
+    prepare()
     from tightgp.app.cli.info import show_info
 
     show_info(terminal)
