@@ -14,6 +14,7 @@ class _Fake:
     inducing_path_ = ()
     inducing_message_ = ""
     noise_variance_ = None
+    is_bound = True
 
     def get_params(self, deep=True):
         return {"kernel": "matern52", "n_inducing": "auto", "random_state": 0}

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from tightgp.app.report import Content, render
-from tightgp.app.report.content import Classes, Curve, Evidence, Heldout, PathStep, Slice, Trace, Worst
+from tightgp.app.report.content import VERSION, Classes, Curve, Evidence, Heldout, PathStep, Slice, Trace, Worst
 
 
 def test_json_there_and_back(content):
@@ -49,7 +49,7 @@ def test_mistakes_are_named(contents, path, change, words):
 
 def test_content_of_another_version_is_refused(contents):
     stored = json.loads(contents["regression"].to_json())
-    with pytest.raises(ValueError, match='there is no "version": 3'):
+    with pytest.raises(ValueError, match=f'there is no "version": {VERSION}'):
         Content.from_json(json.dumps({**stored, "version": 99}))
     trace = part(stored["content"], ["training", "traces", 0])
     with pytest.raises(ValueError, match="must be a Content, got Trace"):

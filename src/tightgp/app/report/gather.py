@@ -109,7 +109,7 @@ def _training(estimator) -> Training:
     trace = {name: np.asarray(values)[partition == partition[-1]] for name, values in estimator.trace_.items()}
     num_steps = int(estimator.n_iter_)
     first_step = max(0, num_steps + 1 - len(trace["objective"]))  # some methods record the start as well
-    if "noise_variance" in trace:
+    if "noise_variance" in trace and _noise_sd(estimator) is not None:
         # Training standardises targets; the reader has theirs.
         trace["noise"] = np.sqrt(np.maximum(trace["noise_variance"], 0)) * np.ravel(estimator.target_scale_)[0]
     if not estimator.is_bound:
