@@ -130,6 +130,7 @@ def test_pipeline_and_cross_validation(table, regressor):
     assert np.mean(scores) > 0.5
 
 
+@pytest.mark.filterwarnings("ignore:The inputs seem to say nothing")  # a line may explain little
 def test_grid_search(table):
     folds = KFold(4, shuffle=True, random_state=0)
     search = GridSearchCV(tgp.SparseGPRegressor(**SMALL), {"kernel": ["matern32", tgp.kernels.Linear()]}, cv=folds).fit(
