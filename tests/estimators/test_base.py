@@ -184,6 +184,7 @@ def test_an_interruption_ends_growth(monkeypatch, capsys):
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 40, size=(200, 1))
     monkeypatch.setattr(recipes, "fit", InterruptedFit(at=2))
+    monkeypatch.setattr(recipes, "CLEAR", -np.inf)  # each size is trained once
     model = tgp.SparseGPRegressor("auto", max_iter=60, bound="diagonal", verbose=1).fit(X, np.sin(2 * X[:, 0]))
     assert [entry["n_inducing"] for entry in model.inducing_path_] == [32, 64]
     assert model.inducing_message_ == "interrupted at 64"
