@@ -58,7 +58,7 @@ def test_it_is_saved_and_reported(exact, table, tmp_path):
 
 def test_a_table_of_noise_is_said_to_be_one():
     rng = np.random.default_rng(1)
-    X, y = rng.normal(size=(40, 2)), rng.normal(size=40)
+    X, y = rng.normal(size=(40, 1)), rng.normal(size=40)
     with pytest.warns(UserWarning, match="no better than that of noise alone .* tried 32 starts on 40 rows"):
         model = tgp.SparseGPRegressor().fit(X, y)
     assert model.objective_ >= start.noise_alone((y - y.mean())[:, None] / y.std()) - 1e-5

@@ -65,7 +65,8 @@ class Collapsed:
         again = fit(
             starts[0], data, "lbfgs", steps=self.plan.amount, tolerance=TOLERANCE, restarts=starts[1:], **options
         )
-        return again if again.objective > result.objective else result
+        best = again if again.objective > result.objective else result
+        return replace(best, reason=again.reason, message=again.message)
 
     def evidence(self, result: FitResult, data: Dataset) -> tuple[float, EvidenceBracket | None]:
         """The objective on all rows, in total nats, and the evidence bracket; none where it is no bound.
