@@ -3,8 +3,8 @@
 Trains Vecchia (128 inducing points, 32 neighbours, searched again once) on all training rows of a set, asks for the
 evidence bracket, and for the exact evidence where it fits. Matérn-3/2, float64, the paper's splits.
 
-    python -m experiments.certificate --sets elevators pol --out experiments/results/certificate.jsonl
-    python -m experiments.certificate --report experiments/results/certificate.jsonl
+    python -m experiments.certificate --sets elevators pol --out benchmarks/results/certificate.jsonl
+    python -m experiments.certificate --report benchmarks/results/certificate.jsonl
 
 Each set adds one line to the file. The report is the table of docs/certificate.md, and its figure.
 """
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=100, help="steps of L-BFGS before and after the second search")
     parser.add_argument("--exact-limit", type=int, default=11_000, help="most rows for the exact evidence")
     parser.add_argument("--models", type=Path, help="a folder where trained models are kept and looked for")
-    parser.add_argument("--out", type=Path, default=Path("experiments/results/certificate.jsonl"))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/certificate.jsonl"))
     parser.add_argument("--report", type=Path, metavar="FILE", help="measure nothing: show the results in this file")
     a = parser.parse_args()
     if a.report:

@@ -4,8 +4,8 @@ Each way of training starts from the same parameters, on the first training rows
 test scores are those at the parameters that it learns. Matérn-3/2, float64, L-BFGS; sparse models have 128 inducing
 points and predict from 64 neighbours.
 
-    python -m experiments.certified_training --rows 3000 --out experiments/results/certified-training.jsonl
-    python -m experiments.certified_training --report experiments/results/certified-training.jsonl
+    python -m experiments.certified_training --rows 3000 --out benchmarks/results/certified-training.jsonl
+    python -m experiments.certified_training --report benchmarks/results/certified-training.jsonl
 """
 
 import argparse
@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=3000)
     parser.add_argument("--steps", type=int, default=100, help="most steps of L-BFGS")
     parser.add_argument("--split", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path("experiments/results/certified-training.jsonl"))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/certified-training.jsonl"))
     parser.add_argument("--report", type=Path, metavar="FILE", help="train nothing: show the results in this file")
     a = parser.parse_args()
     if a.report:
