@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 from tightgp.app.cli.options import FitRequest, Overwrite, option
-from tightgp.io import modelfile
 from tightgp.io.files import atomic_write
 
 try:
@@ -97,6 +96,8 @@ class FitFolder:
 
     def rescue(self, value) -> None:
         """Save a model beside the folder, and raise an error that says so."""
+        from tightgp.io import modelfile  # it imports JAX, which --help and errors about arguments need not
+
         rescued = self.path.with_name(f"{self.path.name}-rescued-{os.getpid()}.safetensors")
         modelfile.save(value, rescued)
         if not self.settings.exists():
