@@ -19,7 +19,7 @@ import tightgp as tgp
 from experiments.held_out import FAILURES, error_text
 from experiments.reproduction import rows
 from experiments.reproduction.store import Record, Run, Store
-from tightgp.app.cli import compilation
+from tightgp.estimators import compilation
 
 
 class Unfinished(Exception):

@@ -248,7 +248,7 @@ def test_random_starts_do_not_lower_the_bound(data, fitted):
         ("n_components", "many", "n_components must be a whole number"),
         ("n_inducing", "auto", "n_inducing must be a whole number"),
         ("n_inducing", 0, "n_inducing must be a whole number of at least 1, got 0"),
-        ("kernel", "rbf", "kernel must be None, one of 'matern12', .*; got 'rbf'"),
+        ("kernel", "rbff", "kernel must be None, one of 'matern12', .*; got 'rbff'"),
         ("kernel", tgp.kernels.SquaredExponential(1.0, [1.0, 1.0, 1.0]), "kernel does not go with n_components=2"),
         ("bound", "tight", "bound must be one of 'standard'"),
         ("bound", "block", "bound must be 'diagonal', 'spherical' or 'standard', got 'block'"),

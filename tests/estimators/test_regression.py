@@ -27,7 +27,7 @@ def test_what_is_asked_for_is_what_comes(regressor, table):
     np.testing.assert_array_equal(both[0], mean)
     np.testing.assert_array_equal(both[1], with_sd[1])
     np.testing.assert_allclose(both[2], with_cov[1])
-    np.testing.assert_allclose(np.diag(both[2]), both[1] ** 2, rtol=1e-3)  # given all 40 rows, and the nearest 16
+    np.testing.assert_allclose(np.diag(both[2]), both[1] ** 2, rtol=3e-2)  # given all 40 rows, and the nearest 16
 
 
 def test_noise_is_in_it_unless_it_is_left_out(regressor, table):
@@ -102,7 +102,7 @@ def test_what_is_remembered(regressor, table):
     data = tgp.Dataset(regressor.encoding_.transform(table.X), (table.y - table.y.mean()) / table.y.std())
     assert regressor.objective_ == pytest.approx(float(regressor.model_.elbo(data)), rel=1e-9)
     assert regressor.trace_["objective"][-1] == pytest.approx(regressor.objective_)
-    assert 1 <= regressor.n_iter_ == len(regressor.trace_["objective"]) - 1 <= 50
+    assert 1 <= regressor.n_iter_ == max(1, len(regressor.trace_["objective"]) - 1) <= 50
     assert regressor.posterior_.training.rows.X.shape == data.X.shape
     used = regressor.posterior_.neighbours
     assert used in (16, 39)  # of all others, where there are fewer than the numbers tried
@@ -148,7 +148,7 @@ def test_several_outputs(table, method):
     np.testing.assert_allclose(mean[:, 1], 1 - 2 * mean[:, 0], rtol=1e-6)
     np.testing.assert_allclose(sd[:, 1], 2 * sd[:, 0], rtol=1e-6)
     np.testing.assert_allclose(mean[:, 2], 3, atol=1e-6)
-    np.testing.assert_allclose(np.diagonal(cov), (sd**2).T, rtol=1e-6)
+    np.testing.assert_allclose(np.diagonal(cov), (sd**2).T, rtol=3e-2, atol=1e-9)  # from all neighbours together
     assert model.predict_quantile(table.new, [0.1, 0.9]).shape == (9, 3, 2)
     assert model.predict_quantile(table.new, 0.1).shape == (9, 3)
     assert model.predict_cdf(table.new, mean) == pytest.approx(np.full((9, 3), 0.5))
@@ -169,7 +169,7 @@ def test_what_is_no_bound(table):
     assert model.model_.bound.name == "PowerEP(0.5)"
     assert model.scales_ is None
     assert model.objective_ == pytest.approx(model.trace_["objective"][-1])
-    assert model.evidence_bracket_.lower < model.evidence_bracket_.upper
+    assert model.evidence_bracket_ is None
 
 
 def test_questions_that_make_no_sense(regressor, table):
@@ -244,17 +244,14 @@ def test_neighbours_are_the_default_and_help(local, wiggly):
     np.testing.assert_allclose(local.predict_cdf(new_X, mean), 0.5, atol=1e-9)
 
 
-def test_the_partition_is_recomputed_half_way(local, wiggly):
-    partition = local.trace_["partition"]
-    assert partition[0] == 0
-    assert partition[-1] == 1
-    assert local.n_iter_ == len(partition) - 2 <= 20
-    last = local.trace_["objective"][partition == 1].max()
+def test_neighbours_are_searched_once_with_the_lengthscales_of_the_start(local, wiggly):
+    assert "partition" not in local.trace_
+    assert local.n_iter_ == max(1, len(local.trace_["objective"]) - 1) <= 20
+    last = local.trace_["objective"].max()
     assert last - 1e-6 <= local.objective_ < last + 0.1 * abs(last)  # a line search may see better than it ends with
     shown = gather(local, *wiggly[:2], target="y").training.traces[0]
     assert shown.name == "energy"  # no bound
-    assert len(shown.values) == np.sum(partition == 1)
-    assert shown.steps[-1] == local.n_iter_
+    assert len(shown.values) == len(local.trace_["objective"])
 
 
 def test_one_lengthscale_needs_no_second_partition(wiggly):
@@ -299,7 +296,7 @@ def test_power_ep_is_told_from_a_bound(wiggly):
     assert not model.model_.bound.is_bound
     assert "PowerEP(0.5, block=64) (no bound)" in repr(model.model_)
     assert model.objective_ == pytest.approx(model.trace_["objective"][-1])
-    assert model.evidence_bracket_.lower < model.evidence_bracket_.upper
+    assert model.evidence_bracket_ is None
     assert gather(model, *wiggly[:2], target="y").training.traces[0].name == "energy"
     with pytest.raises(ValueError, match=r"no q\(f\|u\)"):
         tgp.SparseGPRegressor(n_inducing=8, bound="power_ep", method="minibatch").fit(*wiggly[:2])

@@ -17,7 +17,7 @@ EVERY = (tgp.SparseGPRegressor, tgp.SparseGPClassifier, tgp.SparseGPCountRegress
     [
         ("n_inducing", 0, "n_inducing must be a whole number of at least 1, got 0"),
         ("n_inducing", 2.5, "n_inducing must be a whole number"),
-        ("n_inducing", "many", "n_inducing must be a whole number of at least 1 or 'auto', got 'many'"),
+        ("n_inducing", "many", "n_inducing must be a whole number of at least 1, 'auto' or None; got 'many'"),
         ("kernel", "rbk", "kernel must be None, one of 'matern12', .*; got 'rbk'"),
         ("kernel", RBF(), "or one of tightgp.kernels; got RBF"),
         ("kernel", tgp.kernels.Matern52(1.0, [1.0, 1.0, 1.0]), r"does not fit the 2 feature\(s\) .* \(x0, x1\)"),
@@ -45,7 +45,10 @@ def test_bad_parameters(estimator, name, value, message):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (tgp.SparseGPRegressor(method="full"), "method must be one of 'auto', 'collapsed', 'minibatch'; got 'full'"),
+        (
+            tgp.SparseGPRegressor(method="full"),
+            "must be one of 'auto', 'exact', 'collapsed', 'minibatch'; got 'full'",
+        ),
         (tgp.SparseGPClassifier(method="collapsed"), "method must be one of 'auto', 'full', 'minibatch'"),
         (tgp.SparseGPClassifier(link="cauchy"), "link must be one of 'probit', 'logit'; got 'cauchy'"),
         (tgp.SparseGPClassifier(bound="diagonal"), "bound='diagonal' needs Gaussian noise"),

@@ -1,6 +1,7 @@
 """scikit-learn's own checks of an estimator, all of them."""
 
 import numpy as np
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tightgp as tgp
@@ -15,6 +16,7 @@ class Counting(tgp.SparseGPCountRegressor):
         return tgp.SparseGPCountRegressor.fit(self, X, y)
 
 
+@pytest.mark.filterwarnings("ignore:The inputs seem to say nothing")  # the suite's often do
 @parametrize_with_checks(
     [
         tgp.SparseGPRegressor(n_inducing=8, max_iter=30),

@@ -73,8 +73,8 @@ def test_what_cannot_be_trained_so(waves):
         tgp.fit(sgpr, waves, "natural")
     with pytest.raises(ValueError, match="batch_size is needed"):
         tgp.fit(svgp(waves), tgp.Batches([waves], 203))
-    with pytest.raises(ValueError, match="got tuple"):
-        train_on_batches(svgp(waves), (waves.X, waves.y))
+    with pytest.raises(ValueError, match="got dict"):
+        train_on_batches(svgp(waves), {"X": waves.X, "y": waves.y})
 
 
 @pytest.mark.parametrize(

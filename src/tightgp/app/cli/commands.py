@@ -9,7 +9,15 @@ from typing import Annotated
 import typer
 
 from tightgp.app.cli.folder import FitFolder
-from tightgp.app.cli.options import CompareRequest, FitRequest, InspectRequest, Overwrite, PredictRequest, option
+from tightgp.app.cli.options import (
+    CompareRequest,
+    FitRequest,
+    InspectRequest,
+    Overwrite,
+    PredictRequest,
+    check_exists,
+    option,
+)
 from tightgp.app.cli.processes import Processes
 from tightgp.app.cli.terminal import Terminal
 
@@ -33,6 +41,8 @@ def fit(
     with --distributed, or with --coordinator, --processes and --process.
     """
     request.check()
+    if processes.alone:  # several say together what one of them cannot read
+        check_exists(request.table)
     prepare()
     from tightgp.app.cli import fitting
 
@@ -51,6 +61,7 @@ def predict(request: PredictRequest, terminal: Terminal) -> None:
 def compare(request: CompareRequest, terminal: Terminal) -> None:
     """Fit a table by the exact GP where it is feasible and by every bound, and compare their scores."""
     request.check()
+    check_exists(request.table)
     prepare()
     from tightgp.app.cli import comparing
 

@@ -146,7 +146,6 @@ class Request(Columns):
         if not 0 <= self.holdout < 1:
             raise ValueError(f"--holdout must be a share of the rows, from 0 to below 1; got {self.holdout}")
         _ = self.num_inducing, self.num_neighbours
-        _check_exists(self.table)
 
 
 def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
@@ -154,7 +153,8 @@ def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be {', '.join(allowed[:-1])} or {allowed[-1]}; got {value!r}")
 
 
-def _check_exists(table: str) -> None:
+def check_exists(table: str) -> None:
+    """Refuse a table that is not there."""
     if not Path(table).exists():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), table)
 
@@ -200,7 +200,7 @@ class InspectRequest(Columns):
 
     def check(self) -> None:
         super().check()
-        _check_exists(self.table)
+        check_exists(self.table)
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ class PredictRequest:
         """Check what can be checked without model and table."""
         if not 0 < self.level < 1:
             raise ValueError(f"--level must be a probability between 0 and 1, got {self.level}")
-        _check_exists(self.table)
+        check_exists(self.table)
 
 
 def with_options(function: Callable) -> Callable:

@@ -28,10 +28,15 @@ class Processes:
     num_processes: Annotated[int | None, option("Number of processes.", "--processes", metavar="N")] = None
     process_id: Annotated[int | None, option("Number of this process, from 0.", "--process", metavar="I")] = None
 
+    @property
+    def alone(self) -> bool:
+        """Whether no other process is to be joined."""
+        return not self.distributed and (self.coordinator, self.num_processes, self.process_id) == (None, None, None)
+
     def join(self) -> None:
         """Join the other processes, if there are any."""
         address = (self.coordinator, self.num_processes, self.process_id)
-        if not self.distributed and address == (None, None, None):
+        if self.alone:
             return
         from tightgp import distributed
 
