@@ -23,7 +23,7 @@ demo: $(VENV)/.ready ## Compare the bounds on synthetic data, fit a synthetic ta
 test: $(VENV)/.ready ## Run the tests and the examples in docstrings, in two processes with one BLAS thread each
 	OPENBLAS_NUM_THREADS=1 XLA_FLAGS="$$($(BIN)/python tests/xla_flags.py)" $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-test-quick: $(VENV)/.ready ## Run the quick tests, in about a minute
+test-quick: $(VENV)/.ready ## Run the tests of files that take no more than a few seconds, in about a minute
 	OPENBLAS_NUM_THREADS=1 XLA_FLAGS="$$($(BIN)/python tests/xla_flags.py)" $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" tests
 
 lint: $(VENV)/.ready ## Check format, lint and types

@@ -1,6 +1,7 @@
 import gc
 import os
 import signal
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -47,8 +48,15 @@ LONG = (
 )
 
 
-def pytest_collection_modifyitems(items):
+#: Files that take more than five seconds, which ``make test-quick`` leaves out.
+SLOW = set((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").split())
+
+
+def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
+    for item in items:
+        if item.path.relative_to(config.rootpath).as_posix() in SLOW:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True, scope="module")
