@@ -23,6 +23,9 @@ _POWERS = np.linspace(0, 2, 33)
 _MOST_TIES = 0.05
 #: The exponential of anything larger overflows.
 _MOST_EXPONENT = 690.0
+#: Under "auto", targets of less skewness and excess kurtosis stay as they are: on few rows a transform can gain in
+#: tails that inputs explain on all rows (Kin40k, skewness −0.4: RMSE 0.35 under the transform chosen, 0.12 without).
+_SKEWNESS, _KURTOSIS = 0.5, 1.0
 
 
 @dataclass(frozen=True)
@@ -179,6 +182,11 @@ def choose(name: str, X: np.ndarray, y: np.ndarray, seed: int) -> TargetTransfor
     return TargetTransform(tuple(_agreed(warp) for warp in warps))
 
 
+def _looks_gaussian(y: np.ndarray) -> bool:
+    z = (y - y.mean()) / y.std()
+    return bool(abs(np.mean(z**3)) < _SKEWNESS and np.mean(z**4) - 3 < _KURTOSIS)
+
+
 def _candidates(name: str, y: np.ndarray) -> list[Warp]:
     """The transforms to choose from, with what is learnt from all targets; "none" is the first under "auto"."""
     low, positive = float(y.min()), y[y > 0]
@@ -205,7 +213,7 @@ def _candidates(name: str, y: np.ndarray) -> list[Warp]:
     }
     if name != "auto":
         return named[name]
-    if low == float(y.max()):
+    if low == float(y.max()) or _looks_gaussian(y):
         return named["none"]
     _, counts = np.unique(y, return_counts=True)
     found = ["none", "log" if low > 0 else "", "sqrt" if low > 0 else "", "yeo-johnson"]
