@@ -104,11 +104,18 @@ def given(X, partition):
     of_row = np.repeat(place, partition.size)[: len(X)]
     sets = []
     for i, start in enumerate(starts):
-        distance = np.sum((X - X[start : start + partition.size].mean(axis=0)) ** 2, axis=1)
-        earlier = np.flatnonzero(of_row < place[i])
-        nearest = earlier[np.argsort(distance[earlier], kind="stable")[: partition.neighbours]]
-        sets.append(set(nearest.tolist()))
+        own, earlier = X[start : start + partition.size], np.flatnonzero(of_row < place[i])
+        own = own[np.minimum(np.arange(partition.size), len(own) - 1)]
+        each = 2 * -(-min(partition.neighbours, len(X)) // partition.size) + 2
+        nearest = [nearest_first(X, earlier, x)[:each] for x in own]
+        ranked = [one[rank] for rank in range(each) for one in nearest if rank < len(one)]
+        ranked += nearest_first(X, earlier, X[start : start + partition.size].mean(axis=0)).tolist()
+        sets.append(set(list(dict.fromkeys(ranked))[: partition.neighbours]))
     return sets
+
+
+def nearest_first(X, rows, x):
+    return rows[np.argsort(np.sum((X[rows] - x) ** 2, axis=1), kind="stable")]
 
 
 def found(X, partition):

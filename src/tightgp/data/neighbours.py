@@ -105,8 +105,8 @@ class NeighbourSearch(NamedTuple):
 def conditioners(X: "np.ndarray | Reordered", metric: np.ndarray, partition: Partition, count: int) -> np.ndarray:
     """The rows that blocks are given, listed with the rows of each block (maths 11.1).
 
-    Blocks come in an order drawn at random. A block is given the rows of earlier blocks that are nearest to its mean,
-    exactly.
+    Blocks come in an order drawn at random. A block is given rows of earlier blocks: the nearest of each of its rows,
+    exactly, then the second nearest of each, and so on.
 
     Args:
         X: inputs (n, d) in the order in which blocks are consecutive.
@@ -145,27 +145,59 @@ def arrival(blocks: int, seed: int) -> np.ndarray:
 def earlier_rows(X: np.ndarray, partition: Partition) -> np.ndarray:
     """`conditioners` within one piece, whose inputs are scaled."""
     size, n = partition.size, len(X)
-    starts = np.arange(0, n, size)
-    means = np.add.reduceat(X, starts, axis=0) / np.diff(np.append(starts, n))[:, None]
-    come = arrival(len(starts), partition.seed)
-    place = np.empty(len(starts), np.int64)
-    place[come] = np.arange(len(starts))
+    blocks = -(-n // size)
+    come = arrival(blocks, partition.seed)
+    place = np.empty(blocks, np.int64)
+    place[come] = np.arange(blocks)
     of_row = np.repeat(place, size)[:n]  # the place of each row's block in that order
-    answer = np.full((len(starts), size * partition.given_per_row), -1, np.int32)
+    answer = np.full((blocks, size * partition.given_per_row), -1, np.int32)
+    count = min(partition.neighbours, n)
     if X.shape[1] > _TREE_INPUTS and not on_cpu():
-        count = min(partition.neighbours, n)
-        answer[:, :count] = _earlier_on_device(X, of_row, means, place, count)
+        search = partial(_earlier_on_device, X, of_row)
+        answer[:, :count] = _given(X, partition, np.arange(blocks), place, search, count)
         return answer.reshape(-1, partition.given_per_row)
     rows = np.argsort(of_row, kind="stable")  # the rows in the order in which they come
     first = 1
-    while first < len(starts):  # prefixes of that order, each half as long again as the one before
-        last = min(len(starts), max(_FIRST // size, first + first // 2, first + 1))
+    while first < blocks:  # prefixes of that order, each half as long again as the one before
+        last = min(blocks, max(_FIRST // size, first + first // 2, first + 1))
         ready = rows[: np.searchsorted(of_row[rows], last)]  # all rows of blocks up to this stage's last
-        asked, count = come[first:last], min(partition.neighbours, len(ready))
-        near = _earlier_of(finder(X[ready]), of_row[ready], means[asked], place[asked], count)
-        answer[asked, :count] = np.where(near < 0, -1, ready[near])
+        search = partial(_earlier_of, finder(X[ready]), of_row[ready])
+        near = _given(X, partition, come[first:last], place, search, min(count, len(ready)))
+        answer[come[first:last], : near.shape[1]] = np.where(near < 0, -1, ready[near])
         first = last
     return answer.reshape(-1, partition.given_per_row)
+
+
+def _given(X: np.ndarray, partition: Partition, asked: np.ndarray, place: np.ndarray, search, count: int) -> np.ndarray:
+    """Numbers (q, count) of the earlier rows that the blocks ``asked`` are given, -1 for none.
+
+    The nearest of each row of the block, then the second nearest of each and so on. Where rows share so many that these
+    are too few, those nearest to the block's mean follow. ``search`` finds earlier rows: (inputs, places, count).
+    """
+    size = partition.size
+    own = np.minimum(asked[:, None] * size + np.arange(size), len(X) - 1)
+    each = min(count, 2 * -(-count // size) + 2)
+    near = search(X[own.ravel()], np.repeat(place[asked], size), each)
+    near = near.reshape(len(asked), size, each).swapaxes(1, 2).reshape(len(asked), -1)
+    near = _first_distinct(near, count)
+    short = np.flatnonzero((near[:, -1] < 0) & (size > 1))
+    if len(short):
+        means = np.stack([X[start : start + size].mean(axis=0) for start in asked[short] * size])
+        more = search(means, place[asked[short]], count)
+        near[short] = _first_distinct(np.concatenate([near[short], more], axis=1), count)
+    return near
+
+
+def _first_distinct(numbers: np.ndarray, count: int) -> np.ndarray:
+    """The first ``count`` different numbers of each row, -1 for none; those below zero do not count."""
+    order = np.argsort(numbers, axis=1, kind="stable")
+    ranked = np.take_along_axis(numbers, order, axis=1)
+    again = np.zeros(numbers.shape, bool)
+    np.put_along_axis(again, order[:, 1:], ranked[:, 1:] == ranked[:, :-1], axis=1)
+    left_out = again | (numbers < 0)
+    first = np.argsort(left_out, axis=1, kind="stable")[:, :count]
+    picked = np.where(np.take_along_axis(left_out, first, axis=1), -1, np.take_along_axis(numbers, first, axis=1))
+    return np.pad(picked, ((0, 0), (0, count - picked.shape[1])), constant_values=-1)
 
 
 def _earlier_of(find: Finder, place: np.ndarray, asked: np.ndarray, at: np.ndarray, count: int) -> np.ndarray:
