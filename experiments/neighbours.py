@@ -69,6 +69,9 @@ def main() -> None:
     )
     parser.add_argument("--steps", type=int, default=200, help="most steps of L-BFGS")
     parser.add_argument("--tolerance", type=float, default=1e-7, help="relative gain under which training ends")
+    parser.add_argument(
+        "--start-rows", type=int, help="where rows are more, train on so many first, by as many steps, and go on from there"
+    )
     parser.add_argument("--exact-limit", type=int, default=15_000, help="most rows for the exact GP; 0 leaves it out")
     parser.add_argument("--lengthscales", choices=["ard", "one"], default="ard")
     parser.add_argument("--seconds", type=float, default=math.inf, help="start no training after this many seconds")
@@ -156,7 +159,7 @@ def settings(a: argparse.Namespace, name: str, seed: int, train, test, bound: st
         "lengthscales": a.lengthscales,
         "steps": a.steps,
         "tolerance": a.tolerance,
-    }
+    } | ({"start_rows": a.start_rows} if a.start_rows and a.start_rows < train.num_data else {})
 
 
 def holds(a: argparse.Namespace, line: dict[str, Any], key: dict[str, Any]) -> bool:
@@ -183,13 +186,20 @@ def training(a: argparse.Namespace, bound: str, train, held_out, Z) -> dict[str,
     model: Any = tgp.ExactGP(kernel, 0.1) if bound == "exact" else tgp.SGPR(kernel, Z, 0.1, bound=structure(bound))
     refresh = int(bound.partition("@")[2] or 0)
     how: dict[str, Any] = {"tolerance": a.tolerance, "refresh": refresh}
+    some = train.take(slice(a.start_rows)) if a.start_rows and a.start_rows < train.num_data else None
     first = None
     if not a.no_warm_up and (compiled := (train.X.shape, bound)) not in _COMPILED:
         began = time.perf_counter()  # a few steps before training, so that compilation is timed apart
-        tgp.fit(model, train.take(slice(None)), "lbfgs", steps=2, progress=False, **how)
+        for rows in filter(None, (some, train)):
+            tgp.fit(model, rows.take(slice(None)), "lbfgs", steps=2, progress=False, **how)
         first = time.perf_counter() - began
         _COMPILED.add(compiled)
-    result = tgp.fit(model, train, "lbfgs", steps=a.steps // (refresh + 1), **how)
+    steps = a.steps // (refresh + 1)
+    start_seconds = 0.0
+    if some is not None:
+        started = tgp.fit(model, some, "lbfgs", steps=steps, **how)
+        model, start_seconds = started.model, started.seconds
+    result = tgp.fit(model, train, "lbfgs", steps=steps, **how)
     if result.interrupted:
         raise KeyboardInterrupt
     post = result.model.posterior(train)
@@ -206,7 +216,7 @@ def training(a: argparse.Namespace, bound: str, train, held_out, Z) -> dict[str,
         "variance": float(result.model.kernel.variance),
         "lengthscale": np.atleast_1d(result.model.kernel.lengthscale).tolist(),
         "warm_up_seconds": first,
-        "train_seconds": result.seconds,
+        "train_seconds": start_seconds + result.seconds,
         "evaluations": result.evaluations,
         "rejected": result.rejected,
         "converged": result.converged,
