@@ -37,6 +37,8 @@ CANDIDATES = 100_000
 PAGES = [Path("docs/neighbours.md"), Path("README.md")]
 #: Shapes of data and bounds whose programs are compiled already.
 _COMPILED: set[Any] = set()
+#: Inducing points that were found already.
+_INDUCING: dict[Any, np.ndarray] = {}
 #: The paper trains on no more rows of Bike than these.
 MOST_ROWS = {"bike": 10_600}
 
@@ -49,7 +51,12 @@ def main() -> None:
     parser.add_argument("--first-split", type=int, default=0, help="leave out the splits before this one")
     parser.add_argument("--test-rows", type=int, default=8000, help="predict at most this many rows")
     parser.add_argument("--validation-rows", type=int, default=4000, help="and so many validation rows; 0 for none")
-    parser.add_argument("--inducing", type=int, default=256)
+    parser.add_argument(
+        "--no-test", action="store_true", help="predict validation rows only, as choices are made on them"
+    )
+    parser.add_argument(
+        "--inducing", nargs="+", type=int, default=[256], help="numbers of inducing points, one after the other"
+    )
     parser.add_argument(
         "--bounds",
         nargs="+",
@@ -70,7 +77,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=200, help="most steps of L-BFGS")
     parser.add_argument("--tolerance", type=float, default=1e-7, help="relative gain under which training ends")
     parser.add_argument(
-        "--start-rows", type=int, help="where rows are more, train on so many first, by as many steps, and go on from there"
+        "--start-rows",
+        type=int,
+        help="where rows are more, train on so many first, by as many steps, and go on from there",
     )
     parser.add_argument("--exact-limit", type=int, default=15_000, help="most rows for the exact GP; 0 leaves it out")
     parser.add_argument("--lengthscales", choices=["ard", "one"], default="ard")
@@ -129,32 +138,43 @@ def run(a: argparse.Namespace, console: Console) -> None:
             # The seed shuffles each part, so its first rows are a random sample.
             train = parts.train.take(slice(a.rows or MOST_ROWS.get(name)))
             validation, test = parts.validation.take(slice(a.validation_rows)), parts.test.take(slice(a.test_rows))
-            bounds = [*a.bounds, *(["exact"] if train.num_data <= a.exact_limit else [])]
-            keys = {bound: settings(a, name, seed, train, test, bound) for bound in bounds}
-            missing = [bound for bound in bounds if not any(holds(a, line, keys[bound]) for line in done)]
-            if not missing:
-                continue
-            Z = None if missing == ["exact"] else tgp.inducing.kmeans(train.X[:CANDIDATES], a.inducing, seed=seed)
-            for bound in missing:
+            held_out = {} if a.no_test else {"predictions": test}
+            held_out |= {"validation": validation} if a.validation_rows else {}
+            exact = [("exact", None)] if train.num_data <= a.exact_limit else []
+            for bound, inducing in [*((bound, count) for count in a.inducing for bound in a.bounds), *exact]:
+                key = settings(a, name, seed, train, test, bound, inducing)
+                if any(holds(a, line, key) for line in done):
+                    continue
                 if time.perf_counter() - began > a.seconds:
                     console.print(f"{a.seconds:g} seconds have passed; the rest is left for another run")
                     return
-                held_out = {"predictions": test} | ({"validation": validation} if a.validation_rows else {})
-                line = keys[bound] | attempt(a, bound, train, held_out, Z)
+                Z = None if inducing is None else inducing_points(train, inducing, seed)
+                line = key | attempt(a, bound, train, held_out, Z)
                 append(a.out, line)
-                console.print(f"split {seed}, {name}, {bound}: {summary(line)}", highlight=False, soft_wrap=True)
+                console.print(
+                    f"split {seed}, {name}, {bound}, M = {inducing}: {summary(line)}", highlight=False, soft_wrap=True
+                )
 
 
-def settings(a: argparse.Namespace, name: str, seed: int, train, test, bound: str) -> dict[str, Any]:
-    """The settings that identify a training."""
-    exact = bound == "exact"
+def inducing_points(train, count: int, seed: int) -> np.ndarray:
+    """By k-means, which is not done again for another bound."""
+    key = train.X.shape, count, seed, float(train.y[0])
+    if key not in _INDUCING:
+        _INDUCING[key] = tgp.inducing.kmeans(train.X[:CANDIDATES], count, seed=seed)
+    return _INDUCING[key]
+
+
+def settings(
+    a: argparse.Namespace, name: str, seed: int, train, test, bound: str, inducing: int | None
+) -> dict[str, Any]:
+    """The settings that identify a training; the exact GP has no inducing points."""
     return {
         "set": name,
         "split": seed,
         "rows": train.num_data,
         "test_rows": test.num_data,
         "inputs": train.num_inputs,
-        "inducing": None if exact else a.inducing,
+        "inducing": inducing,
         "bound": bound,
         "lengthscales": a.lengthscales,
         "steps": a.steps,
@@ -166,7 +186,7 @@ def holds(a: argparse.Namespace, line: dict[str, Any], key: dict[str, Any]) -> b
     """Whether a line is the training of ``key`` with predictions from all neighbours wanted (the exact GP has one)."""
     if {name: line.get(name) for name in key} != key:
         return False
-    made = {prediction["neighbours"] for prediction in line.get("predictions", [])}
+    made = {prediction["neighbours"] for prediction in line.get("validation" if a.no_test else "predictions", [])}
     wanted = {line.get("chosen_neighbours")} if a.only_chosen else set(a.neighbours)
     return "error" in line or key["bound"] == "exact" or made >= wanted
 
@@ -188,7 +208,7 @@ def training(a: argparse.Namespace, bound: str, train, held_out, Z) -> dict[str,
     how: dict[str, Any] = {"tolerance": a.tolerance, "refresh": refresh}
     some = train.take(slice(a.start_rows)) if a.start_rows and a.start_rows < train.num_data else None
     first = None
-    if not a.no_warm_up and (compiled := (train.X.shape, bound)) not in _COMPILED:
+    if not a.no_warm_up and (compiled := (train.X.shape, bound, np.shape(Z))) not in _COMPILED:
         began = time.perf_counter()  # a few steps before training, so that compilation is timed apart
         for rows in filter(None, (some, train)):
             tgp.fit(model, rows.take(slice(None)), "lbfgs", steps=2, progress=False, **how)
@@ -228,7 +248,9 @@ def training(a: argparse.Namespace, bound: str, train, held_out, Z) -> dict[str,
 def summary(line: dict[str, Any]) -> str:
     if "error" in line:
         return f"failed, {line['error'].splitlines()[0]}"
-    made = [(p["neighbours"] or "global", p.get("log_density")) for p in line["predictions"]]
+    made = [
+        (p["neighbours"] or "global", p.get("log_density")) for p in line.get("predictions", line.get("validation"))
+    ]
     found = [f"{'failed' if density is None else f'{density:.3f}'} ({way})" for way, density in made]
     return f"{', '.join(found)}; {line['train_seconds']:.1f} s, {line['message']}"
 
