@@ -59,7 +59,7 @@ def main() -> None:
     )
     parser.add_argument(
         "--bounds",
-        nargs="+",
+        nargs="*",
         default=BOUNDS,
         help="standard, spherical, diagonal, block:SIZE, neighbours:COUNT:BLOCK, vecchia:COUNT:BLOCK, pep:ALPHA:BLOCK; "
         "@N after it searches blocks and neighbours again N times, with the lengthscales learnt",
@@ -79,8 +79,9 @@ def main() -> None:
     parser.add_argument(
         "--start-rows",
         type=int,
-        help="where rows are more, train on so many first, by as many steps, and go on from there",
+        help="where rows are more, train on so many first, and then on all without another search for neighbours",
     )
+    parser.add_argument("--start-steps", type=int, default=300, help="most steps on those")
     parser.add_argument("--exact-limit", type=int, default=15_000, help="most rows for the exact GP; 0 leaves it out")
     parser.add_argument("--lengthscales", choices=["ard", "one"], default="ard")
     parser.add_argument("--seconds", type=float, default=math.inf, help="start no training after this many seconds")
@@ -179,7 +180,9 @@ def settings(
         "lengthscales": a.lengthscales,
         "steps": a.steps,
         "tolerance": a.tolerance,
-    } | ({"start_rows": a.start_rows} if a.start_rows and a.start_rows < train.num_data else {})
+    } | (
+        {"start_rows": a.start_rows, "start_steps": a.start_steps} if (a.start_rows or np.inf) < train.num_data else {}
+    )
 
 
 def holds(a: argparse.Namespace, line: dict[str, Any], key: dict[str, Any]) -> bool:
@@ -204,22 +207,22 @@ def training(a: argparse.Namespace, bound: str, train, held_out, Z) -> dict[str,
     start = max(1.0, 0.5 * math.sqrt(train.num_inputs))
     kernel = tgp.kernels.Matern32(1.0, np.full(train.num_inputs, start) if a.lengthscales == "ard" else start)
     model: Any = tgp.ExactGP(kernel, 0.1) if bound == "exact" else tgp.SGPR(kernel, Z, 0.1, bound=structure(bound))
-    refresh = int(bound.partition("@")[2] or 0)
-    how: dict[str, Any] = {"tolerance": a.tolerance, "refresh": refresh}
     some = train.take(slice(a.start_rows)) if a.start_rows and a.start_rows < train.num_data else None
+    refresh = int(bound.partition("@")[2] or 0)
+    parts = [(train, a.steps, refresh)] if some is None else [(some, a.start_steps, refresh), (train, a.steps, 0)]
     first = None
     if not a.no_warm_up and (compiled := (train.X.shape, bound, np.shape(Z))) not in _COMPILED:
         began = time.perf_counter()  # a few steps before training, so that compilation is timed apart
-        for rows in filter(None, (some, train)):
-            tgp.fit(model, rows.take(slice(None)), "lbfgs", steps=2, progress=False, **how)
+        for rows, _, again in parts:
+            warm_up = rows.take(slice(None))
+            tgp.fit(model, warm_up, "lbfgs", steps=2, tolerance=a.tolerance, refresh=again, progress=False)
         first = time.perf_counter() - began
         _COMPILED.add(compiled)
-    steps = a.steps // (refresh + 1)
-    start_seconds = 0.0
-    if some is not None:
-        started = tgp.fit(model, some, "lbfgs", steps=steps, **how)
-        model, start_seconds = started.model, started.seconds
-    result = tgp.fit(model, train, "lbfgs", steps=steps, **how)
+    seconds = 0.0
+    for rows, steps, again in parts:
+        steps //= again + 1
+        result = tgp.fit(model, rows, "lbfgs", steps=steps, tolerance=a.tolerance, refresh=again, progress=False)
+        model, seconds = result.model, seconds + result.seconds
     if result.interrupted:
         raise KeyboardInterrupt
     post = result.model.posterior(train)
@@ -236,7 +239,7 @@ def training(a: argparse.Namespace, bound: str, train, held_out, Z) -> dict[str,
         "variance": float(result.model.kernel.variance),
         "lengthscale": np.atleast_1d(result.model.kernel.lengthscale).tolist(),
         "warm_up_seconds": first,
-        "train_seconds": start_seconds + result.seconds,
+        "train_seconds": seconds,
         "evaluations": result.evaluations,
         "rejected": result.rejected,
         "converged": result.converged,

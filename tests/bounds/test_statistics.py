@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tightgp as tgp
-from tightgp.bounds import statistics
+from tightgp.bounds import statistics, structures
 from tightgp.data.partition import Partition
 from tightgp.data.placement import on_device
 from tightgp.models.sgpr import _elbo
@@ -121,6 +121,16 @@ def test_rows_kept_between_the_passes(rng, monkeypatch, bound):
     monkeypatch.setattr(statistics, "_CHUNK_BYTES", dict.fromkeys(("cpu", "gpu"), 5 * 6 * 8))
     model, rows = build(rng, bound, 1, False, M=6)
     assert statistics._plan(N, 6, 8, model.bound.partition) == ((5, 5), ("whitened rows", "roots of blocks"))
+    check(model, rows, None)
+
+
+@pytest.mark.parametrize("bound", [tgp.Neighbours(6, block=4), tgp.Vecchia(5, block=1)])
+def test_given_rows_gathered_in_parts(rng, monkeypatch, bound):
+    """Several parts, each of several chunks, padding included."""
+    numbers = 6 * (bound.partition.size + bound.partition.neighbours) * 8
+    monkeypatch.setattr(structures, "_GATHERED_BYTES", dict.fromkeys(("cpu", "gpu"), 3 * numbers))
+    monkeypatch.setattr(structures, "_GROUP_BYTES", dict.fromkeys(("cpu", "gpu"), 5 * numbers))
+    model, rows = build(rng, bound, 2, True, M=6)
     check(model, rows, None)
 
 

@@ -148,11 +148,11 @@ def test_every_block_comes_after_what_it_is_given(rng):
 
 
 def test_pieces_are_searched_by_themselves(rng, monkeypatch):
-    monkeypatch.setattr("tightgp.data.partition._GATHERED_ROWS", 400)
+    monkeypatch.setattr("tightgp.data.partition._PIECE_ROWS", 200)
     X, partition = rng.normal(size=(1000, 2)), Partition(8, "locality", 0, 16)
     pieces = partition.pieces(1000)
     assert pieces.number > 1
-    assert pieces.size * partition.given_per_row <= 400 + 8 * partition.given_per_row
+    assert pieces.size <= 200 + 8
     rows = conditioners(X, np.ones(2), partition, 1000)
     for start in range(0, 1000, pieces.size):
         piece = X[start : start + pieces.size]

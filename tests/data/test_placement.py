@@ -69,7 +69,7 @@ def test_on_four_devices_blocks_are_given_rows_of_the_same_device(alone, data, f
 
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_neighbours_of_rows_in_a_file(mapped, data, monkeypatch, pieces):
-    monkeypatch.setattr(partition, "_GATHERED_ROWS", 2 * 120 // pieces)
+    monkeypatch.setattr(partition, "_PIECE_ROWS", 120 // pieces)
     jax.clear_caches()  # compiled programs do not know that pieces changed
     data = tgp.Dataset(data.X, data.y)  # nor do rows that are placed already
     models = [devices.model(one.X, tgp.Vecchia(8, block=4)) for one in (mapped, data)]

@@ -21,6 +21,7 @@ The last two include the log determinant of their own noise, and are no bounds.
 """
 
 import abc
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -37,6 +38,8 @@ from tightgp.numerics.device import per_backend
 
 #: Blocks with conditioners are taken so many bytes at a time: small enough for a CPU's cache.
 _GROUP_BYTES = {"cpu": 8 << 20, "gpu": 4 << 30}
+#: So many bytes of rows that blocks are given are gathered at a time: each time costs a pass over all rows' gradient.
+_GATHERED_BYTES = {"cpu": 1 << 30, "gpu": 4 << 30}
 
 
 class ScaledRows(NamedTuple):
@@ -50,7 +53,7 @@ class ScaledRows(NamedTuple):
     X: Float[Array, "*n d"]
     y: Float[Array, "*n p"]
     scale: Float[Array, "*n"]
-    conditioners: Int[Array, "n w"] | None = None
+    conditioners: Int[Array, "_ w"] | None = None
 
 
 class Seen(NamedTuple):
@@ -266,29 +269,45 @@ class Blocks(Structure):
         return replace(self, size=min(self.size, count))
 
     def __call__(self, kernel, rows):
-        groups = self.groups(rows)
         if not self.neighbours:
-            return self._seen(kernel, groups)
-        b, t, m = groups.A.shape
-        plan = chunks.plan(b, per_backend(_GROUP_BYTES) // (t * (m + t) * groups.A.dtype.itemsize))
-        one = jax.checkpoint(
-            partial(self._seen, kernel),
+            return self._seen(kernel, self.groups(rows))
+        own, (n, m) = self._own(rows), rows.A.shape
+        t = self.size + own.conditioners.shape[1]
+        row_bytes = rows.A.dtype.itemsize * t
+
+        def seen_at_once(own):
+            return self._in_chunks(
+                partial(self._seen, kernel),
+                self._with_given(rows, own),
+                per_backend(_GROUP_BYTES) // (row_bytes * (m + t)),
+            )
+
+        seen = self._in_chunks(seen_at_once, own, per_backend(_GATHERED_BYTES) // (row_bytes * m))
+        return seen._replace(A=seen.A[:n], y=seen.y[:n])
+
+    def _in_chunks(self, function: Callable[[ScaledRows], Seen], blocks: ScaledRows, most: int) -> Seen:
+        """``function`` of all blocks, taken at most so many at a time; the derivative computes each chunk again."""
+        count = len(blocks.scale)
+        plan = chunks.plan(count, most)
+        if plan.number == 1:
+            return function(blocks)
+        function = jax.checkpoint(
+            function,
             prevent_cse=False,
             policy=jax.checkpoint_policies.save_only_these_names(stacks.ROOTS),
         )
 
         def body(sums, chunk):
-            seen = one(chunk) if plan.number > 1 else self._seen(kernel, chunk)
-            parts = seen.penalty, seen.residual, seen.clamped
-            return tuple(a + b for a, b in zip(sums, parts, strict=True)), (seen.A, seen.y)
+            A, y, *parts = function(chunk)
+            return tuple(a + b for a, b in zip(sums, parts, strict=True)), (A, y)
 
-        real = jnp.arange(plan.size * plan.number) < b
-        cut = chunks.cut(groups, plan)
-        cut = cut._replace(scale=jnp.where(real.reshape(*cut.scale.shape[:2], 1), cut.scale, 0.0))
-        zero = jnp.zeros((), rows.scale.dtype)
-        sums, (A, y) = chunks.scan(body, (zero, zero, zero), cut, plan)
-        n = len(rows.A)
-        return Seen(A.reshape(-1, m)[:n], y.reshape(-1, y.shape[-1])[:n], *sums)
+        padded = chunks.cut(blocks, plan)
+        real = (jnp.arange(plan.size * plan.number) < count).reshape(plan.number, plan.size, 1)
+        padded = padded._replace(scale=jnp.where(real, padded.scale, 0.0))
+        zero = jnp.zeros((), blocks.scale.dtype)
+        sums, (A, y) = chunks.scan(body, (zero, zero, zero), padded, plan)
+        rows = count * self.size
+        return Seen(A.reshape(-1, A.shape[-1])[:rows], y.reshape(-1, y.shape[-1])[:rows], *sums)
 
     def penalties(self, kernel, rows):
         return self.group_penalties(kernel, self.groups(rows))
@@ -302,12 +321,21 @@ class Blocks(Structure):
 
     def groups(self, rows: ScaledRows) -> ScaledRows:
         """Groups (b, t, ·) of rows: first those that a block is conditioned on, last the block's own."""
+        own = self._own(rows)
+        return self._with_given(rows, own) if self.neighbours else own
+
+    def _own(self, rows: ScaledRows) -> ScaledRows:
+        """The rows of each block (b, size, ·), and the numbers (b, ·) of those that it is conditioned on."""
         blocks = len(rows.A) // self.size
         own = jax.tree.map(lambda a: a.reshape(blocks, self.size, *a.shape[1:]), rows._replace(conditioners=None))
         if not self.neighbours:
             return own
         assert rows.conditioners is not None
-        index = rows.conditioners.reshape(blocks, -1)
+        return own._replace(conditioners=rows.conditioners.reshape(blocks, -1))
+
+    def _with_given(self, rows: ScaledRows, own: ScaledRows) -> ScaledRows:
+        """Some blocks with the rows that they are conditioned on before their own."""
+        index, own = own.conditioners, own._replace(conditioners=None)
         given = jax.tree.map(lambda a: a[jnp.maximum(index, 0)], rows._replace(conditioners=None))
         given = given._replace(scale=jnp.where(index < 0, 0.0, given.scale))
         return jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis=1), given, own)

@@ -12,8 +12,8 @@ from tightgp.numerics.chunks import PAD_FRACTION, Chunks, rounded_up
 PARTITIONS = ("locality", "rows", "random")
 #: So much of the inputs is in memory at a time: they may be a file that does not fit.
 _PIECE_BYTES = 64 << 20
-#: Rows that blocks are given, gathered for one piece, have at most so many whitened rows in all.
-_GATHERED_ROWS = 1 << 19
+#: Rows with neighbours are cut into pieces of at most so many rows, whose whitened rows are in memory at once.
+_PIECE_ROWS = 1 << 20
 #: Single rows with neighbours are ordered by a tree with leaves of so many rows.
 _LEAF = 64
 
@@ -48,10 +48,9 @@ class Partition:
     def pieces(self, count: int) -> Chunks:
         """How ``count`` rows are cut into pieces; a block is given rows of its own piece.
 
-        This limits the memory for gathered rows. Padding makes no difference, nor does what else the machine can bear.
+        This limits the memory for whitened rows. Padding makes no difference, nor does what else the machine can bear.
         """
-        most = _GATHERED_ROWS // max(1, self.given_per_row)
-        return chunks.plan(rounded_up(count, PAD_FRACTION), most, self.size)
+        return chunks.plan(rounded_up(count, PAD_FRACTION), _PIECE_ROWS, self.size)
 
     def order(self, X: Any, metric: Any = None) -> np.ndarray | None:
         """The row order that makes the blocks consecutive; None for the order the rows have.
