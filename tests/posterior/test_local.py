@@ -75,6 +75,24 @@ EXTRA = {"standard": 0.0, "diagonal": 0.0, tgp.Block(6): 0.0, tgp.PowerEP(1.0, b
 EXTRA[tgp.PowerEP(0.5, block=6)] = 0.5
 
 
+def test_neighbours_are_those_that_training_would_have_chosen(fixed):
+    """Lengthscales that changed since the last search change the conditional, and not who is a neighbour."""
+    kernel, data, Z, Xs = fixed
+    model, _ = tgp.SGPR(kernel, Z, NOISE, bound=tgp.Vecchia(4, block=1)).prepare(data)
+    learnt = kernels.Matern32(1.0, np.asarray(kernel.lengthscale)[::-1] * [0.1, 10.0])
+    post = eqx.tree_at(lambda m: m.kernel, model, learnt).posterior(data)
+    scales = np.asarray(kernel.lengthscale)
+    chosen, others = (nearest(data.X, Xs, s, 4) for s in (scales, np.asarray(learnt.lengthscale)))
+    assert not np.array_equal(np.sort(chosen), np.sort(others))
+    dense = Dense(learnt, data.X, data.y, Z, NOISE)
+    K = np.asarray(learnt(Z))
+    L = np.linalg.cholesky(K + 1e-6 * np.mean(np.diag(K)) * np.eye(M))
+    (q,) = post.latents[0].q
+    over_u = L @ q.mean[:, 0], L @ q.root[0] @ q.root[0].T @ L.T
+    ours = post.predict_f(Xs, neighbours=4)
+    assert_same(ours, expected(dense, learnt, data.X, Z, Xs, 4, over_u, scales=scales), 1e-6, 1e-8)
+
+
 @pytest.mark.parametrize("bound", EXTRA, ids=lambda b: getattr(b, "name", b))
 def test_every_structure_by_the_dense_formula(fixed, bound):
     """Two outputs, noise that is known row by row beside the model's own, a mean function."""

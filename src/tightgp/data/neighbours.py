@@ -15,7 +15,7 @@ from tightgp.numerics.device import on_cpu
 #: With more inputs than this a tree looks at most rows anyway: distances to all rows are then computed outright.
 _TREE_INPUTS = 12
 #: Distances that an accelerator computes at a time.
-_DISTANCES = 1 << 28
+_DISTANCES = 1 << 26
 #: Blocks before this many rows have come are searched in one go: their prefixes would be very small.
 _FIRST = 2048
 

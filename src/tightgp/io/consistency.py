@@ -105,6 +105,8 @@ def _check_training(training, latents: Latents, outputs: int) -> None:
         order = training.order
         if order.shape != (count,) or not np.array_equal(np.sort(order), np.arange(count)):
             raise InconsistentError(f"the order of {count} training rows is no order of them")
+    if training.metric is not None:
+        _same("the metric", training.metric.shape, (columns,))
     if training.process is not None:
         _same("the array of inducing inputs", training.process.Z.shape, latents.Z.shape)
         _check_kernel(training.process.kernel, columns, training.process.Z.dtype)

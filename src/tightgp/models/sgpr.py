@@ -193,7 +193,8 @@ class SGPR(Grouped):
         check_finite(jnp.sum(latents.q[0].mean), model, rows)
         structure = model.bound.collected.for_rows(data.num_data)
         order = data.placed(model.bound.partition, model.metric)[1]
-        training = TrainingRows(data.rows(), structure, model._process(), order, residual)
+        metric = model.metric if structure.partition.neighbours else None
+        training = TrainingRows(data.rows(), structure, model._process(), order, residual, metric)
         return Posterior(
             latents=(latents,),
             mean=self.mean,

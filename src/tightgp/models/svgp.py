@@ -181,6 +181,7 @@ class SVGP(base.Grouped, base.BatchModel):
         """
         functions, _ = _functions(self)
         construction.check_factors(functions.latents, "Kuu could not be factorised; elbo(data) says more about why")
+        metric = self.metric if self.bound.partition.neighbours else None
         if scaled and self.v is None:
             raise ValueError(f"scaled=True needs one v for each latent function; the {self.bound.name} bound has none")
         return Posterior(
@@ -189,7 +190,7 @@ class SVGP(base.Grouped, base.BatchModel):
             likelihood=self.likelihood,
             mixing=self.mixing,
             scale=self.v if scaled else None,
-            training=None if data is None else TrainingRows(self.check_rows(data), self.bound),
+            training=None if data is None else TrainingRows(self.check_rows(data), self.bound, metric=metric),
             vector=self.vector and self.num_outputs == 1,
         )
 

@@ -44,9 +44,10 @@ class Nearby(NamedTuple):
 class _Group:
     """Functions with one kernel, their training data on the host, and the search tree over it."""
 
-    def __init__(self, latents: Latents, X: np.ndarray, scale: np.ndarray, y: np.ndarray):
+    def __init__(self, latents: Latents, X: np.ndarray, scale: np.ndarray, y: np.ndarray, metric=None):
         self.latents, self.X, self.scale, self.y = latents, X, scale, y
-        self.search = NeighbourSearch.of(X, np.asarray(latents.kernel.length_scales(X.shape[1])))
+        metric = latents.kernel.length_scales(X.shape[1]) if metric is None else metric
+        self.search = NeighbourSearch.of(X, np.asarray(metric))
         self._everything: Nearby | None = None
 
     def nearby(self, which: np.ndarray) -> Nearby:
@@ -141,7 +142,7 @@ def _made_groups(functions: PosteriorFunctions, training: TrainingRows, noise) -
         variance = noise[:, own] if noise.shape[1] > 1 else noise
         scale = (1 / np.sqrt(variance + _rounding(latents, rows.X)[:, None])).astype(rows.X.dtype)
         scale = scale if np.all(observed[:, own]) else scale * observed[:, own]
-        groups.append(_Group(latents, rows.X, scale, y[:, own]))
+        groups.append(_Group(latents, rows.X, scale, y[:, own], training.metric))
         start = own.stop
     return groups
 

@@ -18,7 +18,8 @@ class TrainingRows(eqx.Module):
     """Training rows on the host, in the data's order.
 
     A posterior at the optimal q(u) also keeps the process, the order in which blocks are consecutive (None where it is
-    the data's), and Σ r; beside an explicit q(u) these are None.
+    the data's), and Σ r; beside an explicit q(u) these are None. ``metric`` is what inputs were divided by when
+    training searched for neighbours, so that predictions find such neighbours too; None where it did not search.
     """
 
     rows: Rows
@@ -26,6 +27,7 @@ class TrainingRows(eqx.Module):
     process: Process | None = None
     order: np.ndarray | None = None
     residual: Float[Array, ""] | None = None
+    metric: Float[Array, " d"] | None = None
 
     @functools.cached_property
     def prepared(self) -> dict:
