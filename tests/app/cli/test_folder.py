@@ -2,11 +2,16 @@
 
 import os
 import shutil
+import threading
+
+import pytest
 
 import tightgp as tgp
 from tests.app.cli.conftest import fit_arguments, run
 from tightgp.app.cli.folder import FitFolder
 from tightgp.estimators import SparseGPRegressor
+
+fcntl = pytest.importorskip("fcntl")
 
 
 def test_resuming_another_fit_is_refused(csv, tmp_path):
@@ -58,6 +63,21 @@ def test_a_second_fit_is_refused_while_one_runs(csv, tmp_path):
         assert f"in use by process {os.getpid()} on " in ran.err
     folder.unlock()
     assert not (tmp_path / "m").exists()
+
+
+def test_a_fit_that_has_only_just_begun_is_named_too(tmp_path):
+    """Between taking the lock and writing its name a process may have to wait for a core."""
+    lock = tmp_path / ".lock"
+    with lock.open("a+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        late = threading.Timer(0.2, lambda: lock.write_text("process 7 on elsewhere"))
+        late.start()
+        with pytest.raises(ValueError, match="in use by process 7 on elsewhere"):
+            FitFolder(tmp_path).lock()
+        late.join()
+        lock.write_text("")
+        with pytest.raises(ValueError, match="in use by another process"):
+            FitFolder(tmp_path).lock()
 
 
 def test_a_folder_that_is_removed_during_a_fit(csv, tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -64,8 +65,7 @@ class FitFolder:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                file.seek(0)
-                owner = file.read().strip() or "another process"
+                owner = _owner(file)
                 file.close()
                 raise ValueError(
                     f"{self.path} is in use by {owner}; wait until it is done, or name another folder"
@@ -191,3 +191,14 @@ def model_file(path: Path) -> Path:
         hint = "; its fit is unfinished, see --resume" if folder.checkpoint.exists() else ""
         raise ValueError(f"{path} holds no model.safetensors{hint}; name a folder that `tightgp fit` wrote")
     return folder.model
+
+
+def _owner(lock_file: TextIO) -> str:
+    """Who holds the lock; a process that has only just taken it gets a second to write its name."""
+    end = time.monotonic() + 1.0
+    while True:
+        lock_file.seek(0)
+        owner = lock_file.read().strip()
+        if owner or time.monotonic() > end:
+            return owner or "another process"
+        time.sleep(0.01)
