@@ -1,4 +1,4 @@
-"""Two tables of docs/neighbours.md and its figure, from the results of `experiments.neighbours`."""
+"""The tables of docs/neighbours.md and its figure, from the results of `experiments.neighbours`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,15 +25,28 @@ LADDER = (
     Method("standard", None, "standard", COLOURS["standard"]),
     Method("diagonal", None, "diagonal", COLOURS["diagonal"]),
     Method("block:64", 64, "block 64", COLOURS["block"]),
-    Method("vecchia:32:16@1", "chosen", "Vecchia (no bound)", COLOURS["spherical"]),
+    Method("vecchia:16:1@1", "chosen", "Vecchia (no bound)", COLOURS["spherical"]),
 )
 EXACT = Method("exact", None, "exact GP", COLOURS["exact"])
 VECCHIA = LADDER[-1]
+#: What the grid crosses: numbers of inducing points, and of neighbours and rows in a block.
+GRID_POINTS = (64, 128, 256, 512)
+GRID_SHAPES = {
+    "8 neighbours, block 16": "vecchia:8:16@1",
+    "16, block 16": "vecchia:16:16@1",
+    "32, block 16": "vecchia:32:16@1",
+    "64, block 16": "vecchia:64:16@1",
+    "16, block 1": "vecchia:16:1@1",
+}
 
 
 def scores(records: Sequence[Record], name: str, method: Method) -> dict[int, Record]:
     """The scores of a method on a set by split, with the most inducing points it was trained with; the latest."""
-    mine = [r for r in records if r["set"] == name and r["bound"] == method.bound and "error" not in r]
+    mine = [
+        r
+        for r in records
+        if r["set"] == name and r["bound"] == method.bound and "predictions" in r and "error" not in r
+    ]
     most = max((r["inducing"] or 0 for r in mine), default=0)
     found = {}
     for record in mine:
@@ -76,27 +89,56 @@ def ladder_table(records: Sequence[Record]) -> str:
 
 
 def vecchia_table(records: Sequence[Record]) -> str:
-    """Vecchia on all its splits: scores, calibration and seconds of training with compiled programs."""
+    """Vecchia on all its splits: scores and calibration, and the exact GP's log density on the same splits."""
     rows = []
     for name in dict.fromkeys(r["set"] for r in records):
-        found = scores(records, name, VECCHIA)
+        found, exact = scores(records, name, VECCHIA), scores(records, name, EXACT)
         if not found:
             continue
         density = [one["log_density"] for one in found.values()]
         error = np.std(density, ddof=1) / np.sqrt(len(density)) if len(density) > 1 else np.nan
         spread = "" if np.isnan(error) else f" ± {error:.3f}"
-        warm = [one["train_seconds"] for split, one in found.items() if split > 0]  # split 0 compiled, too
         rows.append(
             [
                 f"{name} ({len(found)})",
                 f"{_number(float(np.mean(density)), 3)}{spread}",
+                _of_exact(exact, set(found)),
                 f"{np.mean([one['rmse'] for one in found.values()]):.4f}",
                 f"{np.mean([one['crps'] for one in found.values()]):.4f}",
                 f"{100 * np.mean([one['coverage']['95'] for one in found.values()]):.1f} %",
-                f"{np.median(warm):.1f} s" if warm else "–",
             ]
         )
-    return _markdown(["set (splits)", "log density", "RMSE", "CRPS", "in 95 % intervals", "training"], rows)
+    return _markdown(["set (splits)", "log density", "exact GP", "RMSE", "CRPS", "in 95 % intervals"], rows)
+
+
+def _of_exact(exact: dict[int, Record], splits: set[int]) -> str:
+    """The exact GP's mean log density on these splits, and on how many if it was not trained on all."""
+    shared = splits & set(exact)
+    if not shared:
+        return "–"
+    return _number(_mean(exact, shared), 3) + (f" ({len(shared)})" if shared < splits else "")
+
+
+def grid_table(records: Sequence[Record]) -> str:
+    """Validation log density of each number of inducing points and shape, less the set's best, as a mean over sets."""
+    found: dict[str, dict[tuple[int, str], float]] = {}
+    for r in records:
+        if "predictions" in r or "error" in r or r["split"] != 0:
+            continue
+        (one,) = [p for p in r["validation"] if (p["neighbours"] or None) == r["chosen_neighbours"]]
+        found.setdefault(r["set"], {})[r["inducing"], r["bound"]] = one["log_density"]
+    wanted = {(count, bound) for count in GRID_POINTS for bound in GRID_SHAPES.values()}
+    whole = [one for one in found.values() if wanted <= set(one)]
+    if not whole:
+        return ""
+    best = [max(one[key] for key in wanted) for one in whole]
+    rows = []
+    for count in GRID_POINTS:
+        below = [
+            np.mean([one[count, b] - top for one, top in zip(whole, best, strict=True)]) for b in GRID_SHAPES.values()
+        ]
+        rows.append([str(count), *(_number(float(value), 3) for value in below)])
+    return _markdown(["M", *GRID_SHAPES], rows)
 
 
 def _number(value: float, digits: int) -> str:
@@ -110,7 +152,7 @@ def _markdown(header: list[str], rows: list[list[str]]) -> str:
 
 def write(records: Sequence[Record], pages: Sequence[Path], figure: Path) -> None:
     """Put the tables into the pages, where these have marks for them, and write the figure."""
-    tables = {"ladder": ladder_table(records), "vecchia": vecchia_table(records)}
+    tables = {"ladder": ladder_table(records), "vecchia": vecchia_table(records), "grid": grid_table(records)}
     for page in pages:
         text = page.read_text()
         marked = [name for name in tables if f"<!-- {name} -->" in text and f"<!-- end of {name} -->" in text]

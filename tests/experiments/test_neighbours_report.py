@@ -7,7 +7,14 @@ import pytest
 from experiments import neighbours, neighbours_report
 
 ROOT = Path(__file__).parents[2]
-RESULTS = [ROOT / "benchmarks" / "results" / name for name in ("neighbours-h200.jsonl", "vecchia-h200.jsonl")]
+RESULTS = [
+    ROOT / "benchmarks" / "results" / name
+    for name in (
+        "neighbours-h200.jsonl",
+        "vecchia-h200.jsonl",
+        "vecchia-grid-h200.jsonl",
+    )
+]
 
 
 @pytest.fixture(scope="module")
@@ -19,6 +26,7 @@ def test_the_page_has_the_tables_of_the_results(records):
     page = (ROOT / "docs" / "neighbours.md").read_text()
     assert neighbours_report.ladder_table(records) in page
     assert neighbours_report.vecchia_table(records) in page
+    assert neighbours_report.grid_table(records) in page
     assert neighbours_report.ladder_table(records) in (ROOT / "README.md").read_text()
 
 
