@@ -118,7 +118,8 @@ def search(kernel, names: tuple[str, ...], data: Dataset, settings: Settings, de
     best = min(trained(_best(found, finalists), parts[0], steps), key=_worst)
     for _ in range(_CHANGES if parts[0].num_data <= _FEW_ROWS else 0):
         lengths = np.clip(best.best.lengthscale, length / 4, 8 * length) * np.exp(rng.normal(size=len(names)))
-        changed = Hyperparameters(lengths, max(best.best.variance, 0.1), max(best.best.noise, 0.05), best.best.alpha)
+        noise = rng.choice(_NOISES[1:])
+        changed = Hyperparameters(lengths, 1 - noise, noise, best.best.alpha)
         best = min(best, *trained([changed], parts[0], steps), key=_worst)
     # Few rows of many columns may fit their noise: then what they had before, all lengthscales equal, is better.
     others = [plain]
