@@ -167,7 +167,8 @@ def _group_marginals(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Means and variances at ``X``, for each of several numbers of neighbours.
 
-    Where X are training ``rows``, they are left out of their own neighbours. One program serves all numbers.
+    Where X are training ``rows``, they are left out of their own neighbours. One factor serves all numbers: that of
+    the first neighbours is a corner of it.
     """
     count = min(max(counts), len(group.X))
     everything = group.everything(len(X), count)
@@ -185,13 +186,11 @@ def _group_marginals(
             index = _others(group.search.nearest(part, count + 1), pad_rows(rows[start : start + step], length))
         if near is None:
             used, index = np.unique(index, return_inverse=True)
-            near = group.nearby(used, length * count)
+            near = group.nearby(used, rounded_up(length * count))
         given = group.latents, near, jnp.asarray(index.reshape(len(part), count)), jnp.asarray(part)
-        answers.append([tuple(map(np.asarray, _given(*given, jnp.asarray(used)))) for used in counts])
-    return [
-        tuple(np.concatenate(parts)[: len(X)] for parts in zip(*of_count, strict=True))
-        for of_count in zip(*answers, strict=True)
-    ]
+        answers.append(tuple(map(np.asarray, _given(*given, jnp.asarray(counts)))))
+    mean, var = (np.concatenate(parts)[: len(X)] for parts in zip(*answers, strict=True))
+    return [(mean[..., i], var[..., i]) for i in range(len(counts))]
 
 
 def _others(near: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -207,21 +206,19 @@ def _whitened(latents: Latents, X: Float[Array, "n d"]) -> Float[Array, "n m"]:
 
 
 @quickly_compiled
-def _given(latents: Latents, near: Nearby, index: Int[Array, "n k"], X: Float[Array, "n d"], used: Int[Array, ""]):
-    """Means and variances at ``X``, each row given the first ``used`` of the rows in ``index``."""
-    count = index.shape[1]
-    width = count * (len(latents.Z) + 4 * count)
+def _given(latents: Latents, near: Nearby, index: Int[Array, "n k"], X: Float[Array, "n d"], counts: Int[Array, " c"]):
+    """Means and variances (n, l, c) at ``X``, each row given the first rows in ``index``, as many as ``counts`` say."""
+    width = index.shape[1] * (len(latents.Z) + 4 * index.shape[1])
 
     def given(i, x):
-        rows = Nearby(*(a[i] for a in near))
-        return _conditioned(latents, rows._replace(scale=rows.scale * (jnp.arange(count) < used)[:, None]), x)
+        return _conditioned(latents, Nearby(*(a[i] for a in near)), x, counts)
 
     return map_rows(given, width, index, X)
 
 
 @linalg.full_precision
-def _conditioned(latents: Latents, near: Nearby, X: Float[Array, "n d"]):
-    """Means and variances (n, l) at ``X``, each row given its own neighbours (n, k, ·)."""
+def _conditioned(latents: Latents, near: Nearby, X: Float[Array, "n d"], counts: Int[Array, " c"]):
+    """Means and variances (n, l, c) at ``X``, each row given the first of its own neighbours (n, k, ·)."""
     A, a = near.A, latents.rows(X)
     D = jax.vmap(latents.kernel)(near.X) - jnp.einsum("nkm,njm->nkj", A, A)
     cross = jax.vmap(lambda b, x: latents.kernel(b, x[None])[:, 0])(near.X, X) - jnp.einsum("nkm,nm->nk", A, a)
@@ -229,12 +226,16 @@ def _conditioned(latents: Latents, near: Nearby, X: Float[Array, "n d"]):
 
     def with_noise(s: Float[Array, "n k"]):
         W = stacks.noisy_roots(s[:, :, None] * D * s[:, None, :], True)
-        c = jnp.einsum("nij,nj->ni", W, s * cross)
-        h = s * jnp.einsum("nji,nj->ni", W, c)
-        rows = a - jnp.einsum("nk,nkm->nm", h, A)
-        mean = latents.mean(rows) + jnp.einsum("nk,nkl->nl", h, near.y)
-        var = jnp.maximum(left - jnp.sum(c * c, axis=1), 0.0)[:, None] + latents.spread(rows)
-        return mean, jnp.broadcast_to(var, mean.shape)
+        every = jnp.einsum("nij,nj->ni", W, s * cross)
+        means, variances = [], []
+        for count in counts:
+            c = jnp.where(jnp.arange(len(every[0])) < count, every, 0.0)
+            h = s * jnp.einsum("nji,nj->ni", W, c)
+            rows = a - jnp.einsum("nk,nkm->nm", h, A)
+            means.append(latents.mean(rows) + jnp.einsum("nk,nkl->nl", h, near.y))
+            variances.append(jnp.maximum(left - jnp.sum(c * c, axis=1), 0.0)[:, None] + latents.spread(rows))
+        mean = jnp.stack(means, axis=-1)
+        return mean, jnp.broadcast_to(jnp.stack(variances, axis=-1), mean.shape)
 
     return _by_function(with_noise, near.scale)
 
