@@ -6,8 +6,10 @@ with noise alone, which it must not be below, and with the best of twenty exact 
 
 import argparse
 import itertools
-from collections.abc import Iterator
-from typing import NamedTuple
+import json
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,9 +19,11 @@ from tightgp.estimators import dense
 from tightgp.estimators.exact import Exact
 from tightgp.estimators.plan import for_regression
 from tightgp.estimators.start import REST, noise_alone, search
+from tightgp.io.files import atomic_write
 
 ROWS, COLUMNS, SIGNALS = (50, 100, 200, 500), (2, 5, 10, 20), (0.0, 0.3, 1.0, 3.0)
 KERNEL = "matern32"
+_RESULTS = Path(__file__).with_name("results") / "small-tables.json"
 
 
 class Outcome(NamedTuple):
@@ -28,6 +32,16 @@ class Outcome(NamedTuple):
     fitted: float
     noise: float
     best: float
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether the fit is below noise alone, by more than rounding."""
+        return self.fitted < self.noise - 1e-5
+
+    @property
+    def far(self) -> bool:
+        """Whether the fit is more than one nat below the best."""
+        return self.fitted < self.best - 1
 
 
 def table(n: int, d: int, signal: float, seed: int) -> Dataset:
@@ -65,23 +79,23 @@ def outcome(n: int, d: int, signal: float, seed: int, starts: int = 20) -> Outco
     return Outcome(default_fit(data), noise_alone(data.targets), best_of_random_starts(data, starts, seed))
 
 
-def _cases(seeds: int) -> Iterator[tuple[int, int, float, int]]:
-    yield from itertools.product(ROWS, COLUMNS, SIGNALS, range(seeds))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, nargs="*", default=list(ROWS), choices=ROWS, help="numbers of rows")
     parser.add_argument("--seeds", type=int, default=3, help="tables of each shape and signal")
+    parser.add_argument("--out", type=Path, default=_RESULTS, help="JSON file of the results")
     options = parser.parse_args()
-    below = far = count = 0
-    for case in _cases(options.seeds):
+    record: dict[str, Any] = {"when": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "tables": []}
+    for case in itertools.product(options.rows, COLUMNS, SIGNALS, range(options.seeds)):
         one = outcome(*case)
-        count += 1
-        below += one.fitted < one.noise - 1e-5
-        far += one.fitted < one.best - 1
-        if one.fitted < max(one.noise - 1e-5, one.best - 1):
-            print(f"{case}: fitted {one.fitted:.2f}, noise alone {one.noise:.2f}, best {one.best:.2f}")
-    print(f"{count} tables: {below} below noise alone, {far} more than 1 nat below the best of twenty starts")
+        record["tables"].append(dict(zip(("rows", "columns", "signal", "seed"), case, strict=True)) | one._asdict())
+        if one.collapsed or one.far:
+            print(f"{case}: fitted {one.fitted:.2f}, noise alone {one.noise:.2f}, best {one.best:.2f}", flush=True)
+        with atomic_write(options.out) as path:
+            path.write_text(json.dumps(record, indent=1) + "\n")
+    found = [Outcome(*(table[name] for name in Outcome._fields)) for table in record["tables"]]
+    below, far = sum(one.collapsed for one in found), sum(one.far for one in found)
+    print(f"{len(found)} tables: {below} below noise alone, {far} more than 1 nat below the best of twenty starts")
 
 
 if __name__ == "__main__":

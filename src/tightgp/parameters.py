@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 #: The lower bound of noise variances and lengthscales; variances of kernels have the lower bound zero.
 FLOOR = 1e-6
+#: Most numbers that are transformed by NumPy.
+_FEW = 10_000
 
 
 class Transform:
@@ -48,8 +50,21 @@ class Real(Transform):
     """No constraint: the value is the unconstrained array."""
 
 
-def _inverse_softplus(value: Array) -> Array:
-    return value + jnp.log(-jnp.expm1(-value))
+def _numpy_for(array: Array) -> Any:
+    """NumPy for a few known numbers on one device, for which JAX would compile each operation by itself; else JAX's."""
+    known = isinstance(array, np.ndarray) or (
+        isinstance(array, jax.Array) and not isinstance(array, jax.core.Tracer) and len(array.devices()) == 1
+    )
+    return np if known and array.size <= _FEW else jnp
+
+
+def _softplus(raw: Array, xp: Any) -> Array:
+    return xp.logaddexp(raw, np.zeros((), raw.dtype))
+
+
+def _inverse_softplus(value: Array, xp: Any) -> Array:
+    with np.errstate(divide="ignore"):
+        return value + xp.log(-xp.expm1(-value))
 
 
 @dataclass(frozen=True)
@@ -60,22 +75,27 @@ class Positive(Transform):
     squared: bool = False
 
     def forward(self, raw: Array) -> Array:
-        return self.floor + jax.nn.softplus(raw) ** (1 + self.squared)
+        xp = _numpy_for(raw)
+        return jnp.asarray(self.floor + _softplus(xp.asarray(raw), xp) ** (1 + self.squared))
 
     def inverse(self, value: Array) -> Array:
-        excess = value - self.floor
-        return _inverse_softplus(jnp.sqrt(excess) if self.squared else excess)
+        xp = _numpy_for(value)
+        excess = xp.asarray(value) - self.floor
+        return jnp.asarray(_inverse_softplus(xp.sqrt(excess) if self.squared else excess, xp))
 
     def check(self, name: str, value) -> Any:
         return checks.positive(name, value, self.floor)
 
     def logarithm(self, raw: Array) -> Array:
         """``log(value − floor)``."""
-        return (1 + self.squared) * jnp.log(jax.nn.softplus(raw))
+        xp = _numpy_for(raw)
+        with np.errstate(divide="ignore"):
+            return jnp.asarray((1 + self.squared) * xp.log(_softplus(xp.asarray(raw), xp)))
 
     def from_logarithm(self, log: Array) -> Array:
         """The unconstrained array whose ``log(value − floor)`` is ``log``."""
-        return _inverse_softplus(jnp.exp(log / (1 + self.squared)))
+        xp = _numpy_for(log)
+        return jnp.asarray(_inverse_softplus(xp.exp(xp.asarray(log) / (1 + self.squared)), xp))
 
 
 @dataclass(frozen=True)

@@ -375,7 +375,7 @@ def test_predictions_do_not_depend_on_how_many_are_searched_for(fixed, recorded,
     parts = [fresh.predict_f(Xs[i : i + 4], neighbours=4) for i in range(0, len(Xs), 4)]
     assert recorded == [16] * TESTS
     assert_same([np.concatenate(a) for a in zip(*parts, strict=True)], whole, 1e-10, 1e-12)
-    monkeypatch.setattr(local, "_SEARCHED", TESTS)
+    monkeypatch.setattr(local, "_PART", everywhere(TESTS))
     recorded.clear()
     assert_same(fresh.predict_f(Xs, neighbours=4), whole, 1e-10, 1e-12)
     assert recorded == [32]
@@ -410,7 +410,7 @@ def test_predictions_do_not_depend_on_how_many_are_made_at_a_time(fixed, monkeyp
     monkeypatch.setattr(chunks, "_MAP_BYTES", everywhere(1))
     asked = []
     given = local._conditioned
-    monkeypatch.setattr(local, "_conditioned", lambda group, near, X: asked.append(X.shape) or given(group, near, X))
+    monkeypatch.setattr(local, "_conditioned", lambda *all: asked.append(all[2].shape) or given(*all))
     assert_same(post.predict_f(Xs[:12], neighbours=3), [a[:12] for a in whole], 1e-10, 1e-12)
     assert asked == [(1, D)]
 

@@ -9,17 +9,18 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 from scipy.optimize import minimize
 
 #: Lengthscales (in units of standardised features), signal variances and noise variances (of standardised targets).
 _BOUNDS = {"lengthscale": (1e-3, 1e4), "variance": (1e-8, 1e4), "noise": (1.001e-6, 1e2), "alpha": (1e-2, 1e3)}
-#: Rows that are whitened, or rows of a matrix that are worked on, at a time: small enough for a CPU's cache.
-_STRIP = 64
 
 
 class Correlation(NamedTuple):
-    """``ρ`` of squared distances, its derivative in them, and the derivative in log α where there is one."""
+    """``ρ`` of squared distances, its derivative in them, and the derivative in log α where there is one.
+
+    It may take the place of the distances: large arrays are slow to make.
+    """
 
     value: np.ndarray
     slope: np.ndarray
@@ -33,8 +34,10 @@ def _matern12(r2, alpha):
 
 
 def _matern32(r2, alpha):
-    s = np.sqrt(3.0 * r2)
-    e = np.exp(-s)
+    r2 *= 3.0
+    s = np.sqrt(r2, out=r2)
+    e = np.negative(s)
+    np.exp(e, out=e)
     s += 1.0
     s *= e
     e *= -1.5
@@ -100,21 +103,21 @@ def evidence(vector: np.ndarray, kernel: str, X: np.ndarray, y: np.ndarray) -> t
     """``log N(y | 0, K + σ²I)`` summed over the columns of y (N, P), in total nats, and its gradient in ``vector``.
 
     With ``G = ½(ααᵀ − P(K + σ²I)⁻¹)`` and ``α = (K + σ²I)⁻¹y`` the derivative is ``Σ G ∘ dK`` (Rasmussen & Williams
-    2006, 5.9). Of a lengthscale, ``dK = −2σ_f²ρ′(r²)(x_d − x'_d)²/ℓ_d²``, whose sum takes two products with X.
+    2006, 5.9). Of a lengthscale, ``dK = −2σ_f²ρ′(r²)(x_d − x'_d)²/ℓ_d²``, whose sum takes two products with X. Passes
+    over N×N numbers take longer than the factor, so there are few: of G only the lower triangle is made, and
+    ``Σ G ∘ (K + σ²I) = ½(yᵀα − PN)`` needs none.
     """
     n, d = X.shape
     theta = Hyperparameters.of_vector(vector, d)
     Z = X / theta.lengthscale
     Z = Z - Z.mean(axis=0)
     squares = np.sum(Z * Z, axis=1)
-    r2 = Z @ Z.T
-    r2 *= -2.0
-    r2 += squares[:, None]
-    r2 += squares
+    one = np.ones((n, 1))
+    r2 = np.hstack([-2.0 * Z, squares[:, None], one]) @ np.hstack([Z, one, squares[:, None]]).T
     np.maximum(r2, 0.0, out=r2)
     np.fill_diagonal(r2, 0.0)
     rho = CORRELATIONS[kernel](r2, theta.alpha)
-    K = np.asfortranarray(theta.variance * rho.value)
+    K = (theta.variance * rho.value).T  # symmetric, and in LAPACK's order
     K[np.diag_indices(n)] += theta.noise
     L, failed = lapack.dpotrf(K, lower=1, overwrite_a=1)
     if failed:
@@ -122,19 +125,16 @@ def evidence(vector: np.ndarray, kernel: str, X: np.ndarray, y: np.ndarray) -> t
     alpha = lapack.dpotrs(L, y, lower=1)[0]
     logdet = 2 * np.sum(np.log(np.diagonal(L)))
     value = -0.5 * (y.shape[1] * (n * np.log(2 * np.pi) + logdet) + np.sum(y * alpha))
-    inverse = lapack.dpotri(L, lower=1, overwrite_c=1)[0]  # the lower triangle; above it are leftovers
-    G = np.tril(inverse, -1)
-    G = G + G.T
-    G[np.diag_indices(n)] = np.diagonal(inverse)
-    G *= -0.5 * y.shape[1]
-    G += 0.5 * (alpha @ alpha.T)
+    inverse = lapack.dpotri(L, lower=1, overwrite_c=1)[0]  # the lower triangle; above it are zeros, and so in G
+    G = blas.dsyrk(0.5, alpha, beta=-0.5 * y.shape[1], c=inverse, lower=1, overwrite_c=1)
+    trace = np.trace(G)
     gradient = np.empty_like(vector)
-    gradient[d] = theta.variance * np.sum(G * rho.value)
-    gradient[d + 1] = theta.noise * np.trace(G)
+    gradient[d] = 0.5 * (np.sum(y * alpha) - y.size) - theta.noise * trace
+    gradient[d + 1] = theta.noise * trace
     if rho.shape is not None:
-        gradient[d + 2] = theta.variance * np.sum(G * rho.shape)
-    G *= rho.slope
-    inner = np.sum(G, axis=1) @ (Z * Z) - np.sum(Z * (G @ Z), axis=0)
+        gradient[d + 2] = 2 * theta.variance * np.vdot(G.T, rho.shape)  # which is zero on the diagonal
+    G *= rho.slope.T
+    inner = (np.sum(G, axis=0) + np.sum(G, axis=1)) @ (Z * Z) - 2 * np.sum(Z * (G @ Z), axis=0)
     gradient[:d] = -4 * theta.variance * inner
     return float(value), gradient
 

@@ -23,6 +23,8 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(64)
 _WEIGHTS = _WEIGHTS / np.sqrt(2 * np.pi)
 #: How many terms of the series of a covariance are summed (maths 13.4).
 _TERMS = 24
+#: Fewer rows than the last of these are padded to one of them, others to one of four numbers between powers of two.
+_PADDED = (16, 128, 1024)
 #: Rows whose class probabilities are computed at a time.
 _PART = 1024
 
@@ -33,7 +35,8 @@ def on_padded_rows(method: Callable, *arrays: np.ndarray) -> Any:
     The rows are padded to one of a few numbers, because JAX compiles a program for each.
     """
     n = len(arrays[0])
-    answer = method(*(pad_rows(a, rounded_up(n)) for a in arrays))
+    length = min((few for few in _PADDED if n <= few), default=rounded_up(n))
+    answer = method(*(pad_rows(a, length) for a in arrays))
     return tuple(np.asarray(a)[:n] for a in answer) if isinstance(answer, tuple) else np.asarray(answer)[:n]
 
 

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-import equinox as eqx
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
-from tightgp.kernels import Matern32
+from tightgp.estimators.dense import CORRELATIONS
 
 #: Lengthscales, in units of √D/2, and the noise's share of the variance, of which each target takes the best pair.
 _LENGTHS = np.array([1 / 8, 1 / 2, 1.0, 2.0, 4.0])
@@ -34,8 +33,7 @@ class ProfiledGP:
         """The GP at features X (n, D)."""
         lengths = _LENGTHS * max(1.0, 0.5 * np.sqrt(X.shape[1]))
         squares = squareform(pdist(X, "sqeuclidean")) / lengths[:, None, None] ** 2
-        correlations = eqx.filter_jit(Matern32()._correlation)(squares.reshape(-1, len(X)))
-        values, vectors = np.linalg.eigh(np.asarray(correlations).reshape(squares.shape))
+        values, vectors = np.linalg.eigh(CORRELATIONS["matern32"](squares, 1.0).value)
         return cls(np.maximum(values, 0.0), vectors)
 
     def evidence(self, z: np.ndarray) -> float:

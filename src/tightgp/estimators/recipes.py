@@ -27,7 +27,7 @@ from tightgp.training import FitResult, fit
 #: Tolerances of L-BFGS and of natural gradients: the relative gain of a step under which they have converged.
 TOLERANCE, NATURAL_TOLERANCE = 1e-6, 1e-5
 #: L-BFGS has come to rest where five steps together gain less than so many nats a row.
-REST = 5e-4
+REST = 1e-3
 #: Minibatches have converged if their last tenth gained less than this, in nats a row.
 _LAST_GAIN = 1e-3
 

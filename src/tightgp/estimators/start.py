@@ -32,14 +32,14 @@ _NOISES = (0.01, 0.1, 0.5, 0.9)
 _HIDDEN = (1.0, 4.0)
 #: The most rows to compare the starts on; on the second number of rows the best one is trained further.
 _ROWS, _MORE_ROWS = 256, 1000
-#: Up to so many rows the starts are compared on all of them.
-_FEW_ROWS = 400
 #: Beside the grid: starts whose lengthscales differ at random, because small tables have many optima.
 _RANDOM = 16
-#: Steps to compare the starts after, and to train the best of them for.
-_FIRST_STEPS, _STEPS = 2, 40
-#: How many are trained further: at least the first number, and more where rows are few and time is short.
-_FINALISTS, _FINAL_ROWS = 4, 2400
+#: Steps to compare the starts after, those to compare the finalists after, and to train the best of these for.
+_FIRST_STEPS, _MORE_STEPS, _STEPS = 2, 6, 40
+#: How many finalists there are: at least the first number, and more where rows are few; one in three is trained on.
+_FINALISTS, _FINAL_ROWS = 6, 2400
+#: On so few rows, the best is changed at random and trained again, so many times.
+_FEW_ROWS, _CHANGES = 200, 6
 #: Nats that a start must gain on noise alone for its hyperparameters to mean something.
 CLEAR = 10.0
 #: Training has come to rest where five steps together gain less than so many nats a row.
@@ -89,7 +89,7 @@ def search(kernel, names: tuple[str, ...], data: Dataset, settings: Settings, de
     A kernel of the estimators is trained by `dense`. A user's own kernel is the only start, and trained by `fit`.
     """
     order = np.random.default_rng(settings.seed).permutation(data.num_data)
-    parts = [data if data.num_data <= _FEW_ROWS else data.take(np.sort(order[:_ROWS]))]
+    parts = [data if data.num_data <= _ROWS else data.take(np.sort(order[:_ROWS]))]
     if data.num_data > _MORE_ROWS:
         parts.append(data.take(np.sort(order[:_MORE_ROWS])))
     steps = min(settings.max_iter or _STEPS, _STEPS)
@@ -111,9 +111,16 @@ def search(kernel, names: tuple[str, ...], data: Dataset, settings: Settings, de
     tried = f"{len(starts)} starts on {parts[0].num_data} rows"
     found = trained(starts, parts[0], _FIRST_STEPS)
     plain = starts[max(range(len(_LENGTHS) * len(_NOISES)), key=lambda i: found[i].evidence)]
-    finalists = max(_FINALISTS, min(len(starts) // 2, _FINAL_ROWS // parts[0].num_data))
-    chosen = [one.best for one in sorted(found, key=_worst)[:finalists]]
-    best = min(trained(chosen, parts[0], steps), key=_worst)
+    finalists = max(_FINALISTS, min(len(starts), _FINAL_ROWS // parts[0].num_data))
+    if finalists < len(starts):
+        found = trained(_best(found, finalists), parts[0], min(steps, _MORE_STEPS))
+        finalists //= 3
+    best = min(trained(_best(found, finalists), parts[0], steps), key=_worst)
+    for _ in range(_CHANGES if parts[0].num_data <= _FEW_ROWS else 0):
+        lengths = np.clip(best.best.lengthscale, length / 4, 8 * length) * np.exp(rng.normal(size=len(names)))
+        noise = rng.choice(_NOISES[1:])
+        changed = Hyperparameters(lengths, 1 - noise, noise, best.best.alpha)
+        best = min(best, *trained([changed], parts[0], steps), key=_worst)
     # Few rows of many columns may fit their noise: then what they had before, all lengthscales equal, is better.
     others = [plain]
     if best.evidence < noise_alone(parts[0].targets) + CLEAR:
@@ -139,6 +146,10 @@ def _own(kernel: Kernel, data: Dataset, steps: int, deadline: float) -> Start:
 
 def _worst(one: Trained) -> float:
     return -one.evidence
+
+
+def _best(found: list[Trained], count: int) -> list[Hyperparameters]:
+    return [one.best for one in sorted(found, key=_worst)[:count]]
 
 
 def train_each(starts: list[Hyperparameters], name: str, data: Dataset, steps: int, deadline: float) -> list[Trained]:

@@ -66,8 +66,9 @@ class Kernel(eqx.Module):
 
     def over_all_inputs(self, values: Float[Array, "..."], num_inputs: int, fill: float) -> Float[Array, " d"]:
         """``values`` of the active inputs as an array over all ``num_inputs`` inputs, with ``fill`` for the others."""
-        active = slice(None) if self.active_dims is None else jnp.asarray(self.active_dims)
-        return jnp.full(num_inputs, fill, values.dtype).at[active].set(values)
+        if self.active_dims is None:
+            return jnp.broadcast_to(values, (num_inputs,))
+        return jnp.full(num_inputs, fill, values.dtype).at[jnp.asarray(self.active_dims)].set(values)
 
     def _active(self, X):
         X = jnp.asarray(X)

@@ -224,7 +224,7 @@ def check_uncertain(
 
 def check_finite(value, model: Model, rows: PlacedRows):
     """``value``, or an error that says why it is not finite. Inside a trace nothing is known yet."""
-    if not isinstance(value, jax.core.Tracer) and not bool(jnp.isfinite(value)):
+    if not isinstance(value, jax.core.Tracer) and not np.all(np.isfinite(np.asarray(value))):
         raise linalg.NumericalError(model.explain(rows))
     return value
 

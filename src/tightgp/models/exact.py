@@ -16,6 +16,7 @@ from tightgp.data.rows import Rows
 from tightgp.kernels import Kernel
 from tightgp.models import base
 from tightgp.numerics import dense, linalg
+from tightgp.numerics.compiling import quickly_compiled
 from tightgp.numerics.linalg import Whitener
 from tightgp.numerics.threads import with_one_blas_thread
 from tightgp.parameters import Parameter
@@ -61,7 +62,7 @@ class ExactGP(base.Model):
         """The exact posterior; its factor is computed once."""
         model, rows = self.prepare(data)
         latents = _latents(model, rows.rows)
-        base.check_finite(jnp.sum(latents.q[0].mean), model, rows)
+        base.check_finite(latents.q[0].mean, model, rows)
         return base.gaussian_posterior(latents, model.mean, model._noise_variance, data.vector)
 
     def prepare(self, data: Dataset) -> tuple["ExactGP", OnDevice]:
@@ -95,7 +96,7 @@ def _noise(model: ExactGP, rows: Rows) -> Float[Array, " n"]:
     return jnp.broadcast_to(model.noise_variance.astype(rows.X.dtype) + known, (rows.num_rows,))
 
 
-@eqx.filter_jit
+@quickly_compiled
 @linalg.full_precision
 def _latents(model: ExactGP, rows: Rows) -> Latents:
     W = dense.inverse(exact.factor(model.kernel, rows.X, _noise(model, rows))[0])

@@ -33,6 +33,7 @@ from tightgp.models.base import (
     with_fields,
 )
 from tightgp.numerics import linalg
+from tightgp.numerics.compiling import quickly_compiled
 from tightgp.numerics.linalg import Whitener
 from tightgp.numerics.threads import with_one_blas_thread
 from tightgp.parameters import Parameter, reader
@@ -190,7 +191,7 @@ class SGPR(Grouped):
         """
         model, rows = self.prepare(data)
         latents, residual = distributed.run_together(_posterior, model, rows)
-        check_finite(jnp.sum(latents.q[0].mean), model, rows)
+        check_finite(latents.q[0].mean, model, rows)
         structure = model.bound.collected.for_rows(data.num_data)
         order = data.placed(model.bound.partition, model.metric)[1]
         metric = model.metric if structure.partition.neighbours else None
@@ -262,13 +263,13 @@ def _elbo(model: SGPR, rows: PlacedRows, chunk: int | None):
     return value, {"noise_variance": model.noise_variance, "jitter": factor.jitter, "clamped": sums.clamped}
 
 
-@eqx.filter_jit
+@quickly_compiled
 def _upper_bound(model: SGPR, rows: PlacedRows):
     sums, _ = statistics.collect(model._process(), rows, model.bound, model.jitter)
     return collapsed.upper_bound(sums)
 
 
-@eqx.filter_jit
+@quickly_compiled
 @linalg.full_precision
 def _posterior(model: SGPR, rows: PlacedRows):
     sums, factor = statistics.collect(model._process(), rows, model.bound.collected, model.jitter)

@@ -6,7 +6,6 @@ exactly; the rest of the data speaks through q(u).
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,16 +13,18 @@ from jaxtyping import Array, Float, Int
 
 from tightgp.bounds.latents import Latents
 from tightgp.data.neighbours import NeighbourSearch
+from tightgp.means import Zero
 from tightgp.numerics import linalg, stacks
 from tightgp.numerics.chunks import map_rows, pad_rows, rounded_up
+from tightgp.numerics.compiling import quickly_compiled
 from tightgp.numerics.device import per_backend
 from tightgp.posterior.marginals import Joint, PosteriorFunctions
 from tightgp.posterior.training_rows import TrainingRows
 
 #: Whitened training rows that are kept at a time, in bytes.
 _KEPT_BYTES = {"cpu": 1 << 29, "gpu": 4 << 30}
-#: Test points that are searched at a time, and the most neighbours that these may have in all.
-_SEARCHED, _FOUND = 8192, 1 << 22
+#: Test points that are predicted at a time, and the most neighbours that these may have in all.
+_PART, _FOUND = {"cpu": 1024, "gpu": 8192}, 1 << 22
 #: Joint predictions condition all test points on all of their neighbours, with a factor of that size.
 MAX_JOINT = 5000
 
@@ -50,9 +51,9 @@ class _Group:
         self.search = NeighbourSearch.of(X, np.asarray(metric))
         self._everything: Nearby | None = None
 
-    def nearby(self, which: np.ndarray) -> Nearby:
-        """These training rows, padded to one of few numbers of rows."""
-        which = pad_rows(which, rounded_up(len(which)))
+    def nearby(self, which: np.ndarray, length: int) -> Nearby:
+        """These training rows, padded to ``length`` rows."""
+        which = pad_rows(which, length)
         X, scale, y = (jnp.asarray(a[which]) for a in (self.X, self.scale, self.y))
         return Nearby(_whitened(self.latents, X), X, scale, y)
 
@@ -60,7 +61,7 @@ class _Group:
         """All training rows, kept from then on; None where they are too many, or more than a call would use."""
         rows = len(self.X)
         if self._everything is None and rows <= min(self.room(count), num_test * count):
-            self._everything = self.nearby(np.arange(rows))
+            self._everything = self.nearby(np.arange(rows), rounded_up(rows))
         return self._everything
 
     def room(self, count: int) -> int:
@@ -78,18 +79,23 @@ def marginals(functions: PosteriorFunctions, training: TrainingRows, noise, X: F
     groups = _groups(functions, training, noise)
     columns = [_group_marginals(group, np.asarray(X), [count])[0] for group in groups]
     mean, var = (np.concatenate(parts, axis=1) for parts in zip(*columns, strict=True))
-    return functions.mean(X) + mean, jnp.asarray(var)
+    return jnp.asarray(prior_mean(functions, X) + mean), jnp.asarray(var)
+
+
+def prior_mean(functions: PosteriorFunctions, X: Array) -> np.ndarray:
+    """The mean function (n, P) at ``X``, or (n, 1) for all functions."""
+    return np.zeros((len(X), 1), X.dtype) if isinstance(functions.mean, Zero) else np.asarray(functions.mean(X))
 
 
 def left_out(functions: PosteriorFunctions, training: TrainingRows, noise, rows: np.ndarray, counts: list[int]):
     """Means and variances (n, P) at training rows by number, given as many nearest other rows as ``counts`` say."""
     groups = _groups(functions, training, noise)
-    prior = functions.mean(jnp.asarray(groups[0].X[rows]))
+    prior = prior_mean(functions, jnp.asarray(groups[0].X[rows]))
     columns = [_group_marginals(group, group.X[rows], counts, rows) for group in groups]
     answers = []
     for of_groups in zip(*columns, strict=True):
         mean, var = (np.concatenate(parts, axis=1) for parts in zip(*of_groups, strict=True))
-        answers.append((prior + mean, jnp.asarray(var)))
+        answers.append((jnp.asarray(prior + mean), jnp.asarray(var)))
     return answers
 
 
@@ -103,7 +109,7 @@ def joints(functions: PosteriorFunctions, training: TrainingRows, noise, X, coun
                 f"the rows of X have {len(near)} different neighbours, all of which a joint prediction conditions on; "
                 f"at most {MAX_JOINT} are feasible: ask about fewer rows or fewer neighbours at a time"
             )
-        found.append(_joint(group.latents, group.nearby(near), jnp.asarray(len(near)), X))
+        found.append(_joint(group.latents, group.nearby(near, rounded_up(len(near))), jnp.asarray(len(near)), X))
     return found
 
 
@@ -135,7 +141,7 @@ def _made_groups(functions: PosteriorFunctions, training: TrainingRows, noise) -
     noise = np.atleast_1d(np.asarray(noise))[None, :]
     noise = noise if rows.noise_variance is None else noise + rows.noise_variance[:, None]
     observed = ~np.isnan(rows.y)
-    y = np.where(observed, rows.y - np.asarray(functions.mean(jnp.asarray(rows.X))), 0.0)
+    y = np.where(observed, rows.y - prior_mean(functions, jnp.asarray(rows.X)), 0.0)
     groups, start = [], 0
     for latents in functions.latents:
         own = slice(start, start + latents.num_functions)
@@ -162,28 +168,30 @@ def _group_marginals(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Means and variances at ``X``, for each of several numbers of neighbours.
 
-    Where X are training ``rows``, they are left out of their own neighbours. One program serves all numbers.
+    Where X are training ``rows``, they are left out of their own neighbours. One factor serves all numbers: that of
+    the first neighbours is a corner of it.
     """
     count = min(max(counts), len(group.X))
     everything = group.everything(len(X), count)
     step = len(X) if everything is not None else group.room(count) // count
-    step = max(1, min(_SEARCHED, _FOUND // count, step))
+    step = max(1, min(per_backend(_PART), _FOUND // count, step))
     answers = []
     for start in range(0, len(X), step):
-        part = X[start : start + step]
+        # The last part is as long as the others, because JAX compiles a program for each number of rows.
+        length = min(step, len(X))
+        part = pad_rows(X[start : start + step], length)
         near = everything
         if rows is None:
             index = group.search.nearest(part, count)
         else:
-            index = _others(group.search.nearest(part, count + 1), rows[start : start + step])
+            index = _others(group.search.nearest(part, count + 1), pad_rows(rows[start : start + step], length))
         if near is None:
             used, index = np.unique(index, return_inverse=True)
-            near = group.nearby(used)
+            near = group.nearby(used, rounded_up(length * count))
         given = group.latents, near, jnp.asarray(index.reshape(len(part), count)), jnp.asarray(part)
-        answers.append([tuple(map(np.asarray, _given(*given, jnp.asarray(used)))) for used in counts])
-    return [
-        tuple(np.concatenate(parts) for parts in zip(*of_count, strict=True)) for of_count in zip(*answers, strict=True)
-    ]
+        answers.append(tuple(map(np.asarray, _given(*given, jnp.asarray(counts)))))
+    mean, var = (np.concatenate(parts)[: len(X)] for parts in zip(*answers, strict=True))
+    return [(mean[..., i], var[..., i]) for i in range(len(counts))]
 
 
 def _others(near: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -192,28 +200,26 @@ def _others(near: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.take_along_axis(near, order, axis=1)[:, :-1]
 
 
-@eqx.filter_jit
+@quickly_compiled
 @linalg.full_precision
 def _whitened(latents: Latents, X: Float[Array, "n d"]) -> Float[Array, "n m"]:
     return map_rows(latents.rows, len(latents.Z), X)
 
 
-@eqx.filter_jit
-def _given(latents: Latents, near: Nearby, index: Int[Array, "n k"], X: Float[Array, "n d"], used: Int[Array, ""]):
-    """Means and variances at ``X``, each row given the first ``used`` of the rows in ``index``."""
-    count = index.shape[1]
-    width = count * (len(latents.Z) + 4 * count)
+@quickly_compiled
+def _given(latents: Latents, near: Nearby, index: Int[Array, "n k"], X: Float[Array, "n d"], counts: Int[Array, " c"]):
+    """Means and variances (n, l, c) at ``X``, each row given the first rows in ``index``, as many as ``counts`` say."""
+    width = index.shape[1] * (len(latents.Z) + 4 * index.shape[1])
 
     def given(i, x):
-        rows = Nearby(*(a[i] for a in near))
-        return _conditioned(latents, rows._replace(scale=rows.scale * (jnp.arange(count) < used)[:, None]), x)
+        return _conditioned(latents, Nearby(*(a[i] for a in near)), x, counts)
 
     return map_rows(given, width, index, X)
 
 
 @linalg.full_precision
-def _conditioned(latents: Latents, near: Nearby, X: Float[Array, "n d"]):
-    """Means and variances (n, l) at ``X``, each row given its own neighbours (n, k, ·)."""
+def _conditioned(latents: Latents, near: Nearby, X: Float[Array, "n d"], counts: Int[Array, " c"]):
+    """Means and variances (n, l, c) at ``X``, each row given the first of its own neighbours (n, k, ·)."""
     A, a = near.A, latents.rows(X)
     D = jax.vmap(latents.kernel)(near.X) - jnp.einsum("nkm,njm->nkj", A, A)
     cross = jax.vmap(lambda b, x: latents.kernel(b, x[None])[:, 0])(near.X, X) - jnp.einsum("nkm,nm->nk", A, a)
@@ -221,17 +227,21 @@ def _conditioned(latents: Latents, near: Nearby, X: Float[Array, "n d"]):
 
     def with_noise(s: Float[Array, "n k"]):
         W = stacks.noisy_roots(s[:, :, None] * D * s[:, None, :], True)
-        c = jnp.einsum("nij,nj->ni", W, s * cross)
-        h = s * jnp.einsum("nji,nj->ni", W, c)
-        rows = a - jnp.einsum("nk,nkm->nm", h, A)
-        mean = latents.mean(rows) + jnp.einsum("nk,nkl->nl", h, near.y)
-        var = jnp.maximum(left - jnp.sum(c * c, axis=1), 0.0)[:, None] + latents.spread(rows)
-        return mean, jnp.broadcast_to(var, mean.shape)
+        every = jnp.einsum("nij,nj->ni", W, s * cross)
+        means, variances = [], []
+        for count in counts:
+            c = jnp.where(jnp.arange(len(every[0])) < count, every, 0.0)
+            h = s * jnp.einsum("nji,nj->ni", W, c)
+            rows = a - jnp.einsum("nk,nkm->nm", h, A)
+            means.append(latents.mean(rows) + jnp.einsum("nk,nkl->nl", h, near.y))
+            variances.append(jnp.maximum(left - jnp.sum(c * c, axis=1), 0.0)[:, None] + latents.spread(rows))
+        mean = jnp.stack(means, axis=-1)
+        return mean, jnp.broadcast_to(jnp.stack(variances, axis=-1), mean.shape)
 
     return _by_function(with_noise, near.scale)
 
 
-@eqx.filter_jit
+@quickly_compiled
 @linalg.full_precision
 def _joint(latents: Latents, near: Nearby, count: Int[Array, ""], X: Float[Array, "n d"]) -> Joint:
     """Means (n, l) and covariances (l, n, n) at ``X``, given the first ``count`` of the training rows."""

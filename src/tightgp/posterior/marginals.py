@@ -15,6 +15,7 @@ from tightgp.likelihoods import Likelihood
 from tightgp.means import Mean
 from tightgp.numerics import linalg
 from tightgp.numerics.chunks import map_rows
+from tightgp.numerics.compiling import quickly_compiled
 
 
 class PosteriorFunctions(NamedTuple):
@@ -38,14 +39,14 @@ class PosteriorFunctions(NamedTuple):
         return max(len(group.Z) for group in self.latents)
 
 
-@eqx.filter_jit
+@quickly_compiled
 def apply(likelihood: Likelihood, what: str, *arrays):
     """Call a likelihood's method on some rows, in chunks where it makes many numbers for each row."""
     method = getattr(likelihood, what)
     return method(*arrays) if likelihood.num_latents is None else map_rows(method, likelihood.numbers_per_row, *arrays)
 
 
-@eqx.filter_jit
+@quickly_compiled
 @linalg.full_precision
 def marginals(functions: PosteriorFunctions, X: Float[Array, "n d"]):
     """Means and variances (n, P) at ``X`` (maths 8.1)."""
@@ -73,7 +74,7 @@ def left_variance(group: Latents, X, A):
     return jnp.maximum(group.kernel.diagonal(X) - jnp.sum(A * A, axis=1), 0.0)
 
 
-@eqx.filter_jit
+@quickly_compiled
 @linalg.full_precision
 def left_variances(functions: PosteriorFunctions, X):
     """What the inducing points leave of the prior's variance (n, G), a column for each group."""
@@ -106,7 +107,7 @@ class Joint(NamedTuple):
     cov: Float[Array, "k n n"]
 
 
-@eqx.filter_jit
+@quickly_compiled
 @linalg.full_precision
 def group_joints(functions: PosteriorFunctions, X) -> list[Joint]:
     """The joint distribution of each group of functions at ``X``."""
@@ -119,7 +120,7 @@ def _joint(group: Latents, scale, X) -> Joint:
     return Joint(group.mean(A), jnp.reshape(jnp.asarray(scale, X.dtype), (-1, 1, 1)) * left + group.joint_spread(A))
 
 
-@eqx.filter_jit
+@quickly_compiled
 @linalg.full_precision
 def mixed_joint(functions: PosteriorFunctions, groups: list[Joint], X):
     """Means (n, P) and covariances (P, n, n), or (1, n, n) where all are the same, of the outputs."""
@@ -130,7 +131,7 @@ def mixed_joint(functions: PosteriorFunctions, groups: list[Joint], X):
     return functions.mean(X) + mean, cov
 
 
-@eqx.filter_jit
+@quickly_compiled
 @linalg.full_precision
 def draws(functions: PosteriorFunctions, groups: list[Joint], X, key, num_samples: int):
     """Joint draws of the functions (num_samples, n, P)."""

@@ -12,7 +12,11 @@ from jax.sharding import Mesh
 
 from tightgp import distributed, parameters
 from tightgp.data.placement import PlacedRows, replicated
+from tightgp.numerics import compiling
 from tightgp.training import coordinates
+
+#: On no more rows than these, compiling quickly gains more than it costs.
+_FEW_ROWS = 10_000
 
 
 class Evaluation(NamedTuple):
@@ -99,8 +103,9 @@ class Objective:
         arithmetic. Objectives that differ in their numbers alone share one compiled program.
         """
         leaves, structure = jax.tree.flatten((self._parts, more))
+        quick = self.rows.num_rows <= _FEW_ROWS
         arrays, others = eqx.partition(leaves, lambda leaf: isinstance(leaf, jax.Array | np.ndarray))
-        return functools.partial(_compiled(function, structure, tuple(others)), arrays)
+        return functools.partial(_compiled(function, structure, tuple(others), quick), arrays)
 
     def advance(self, program: Callable, state: Any) -> tuple[Any, dict[str, float]]:
         """Run a program on a state: the next state, and the numbers it reports."""
@@ -117,7 +122,8 @@ class Objective:
 
     def from_vector(self, vector: np.ndarray | jax.Array) -> Any:
         """The point of a vector."""
-        return coordinates.to_point(jnp.asarray(vector), self._parts.units, self.start)
+        point = coordinates.to_point(np.asarray(vector), self._units, self.start)
+        return jax.tree.map(jnp.asarray, point)
 
     @functools.cached_property
     def at_vector(self) -> Callable[[np.ndarray | jax.Array], Evaluation]:
@@ -130,14 +136,17 @@ class Objective:
 
 
 @functools.lru_cache(maxsize=128)
-def _compiled(function: Callable, structure: jax.tree_util.PyTreeDef, others: tuple) -> Callable:
-    """``function``, compiled for a tree of this structure with ``others`` as the leaves that are no arrays."""
+def _compiled(function: Callable, structure: jax.tree_util.PyTreeDef, others: tuple, quick: bool) -> Callable:
+    """``function``, compiled for a tree of this structure with ``others`` as the leaves that are no arrays.
+
+    ``quick`` is for rows so few that compiling would take longer than running.
+    """
 
     def program(arrays, *arguments):
         parts, more = jax.tree.unflatten(structure, eqx.combine(arrays, list(others)))
         return function(parts, *more, *arguments)
 
-    return jax.jit(program)
+    return jax.jit(program, compiler_options=compiling.options("often") if quick else None)
 
 
 @eqx.filter_jit
