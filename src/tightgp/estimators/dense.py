@@ -96,8 +96,12 @@ def bounds(kernel: str, d: int) -> list[tuple[float, float]]:
     return [tuple(np.log(_BOUNDS[name])) for name in names]
 
 
-def evidence(vector: np.ndarray, kernel: str, X: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
+def evidence(
+    vector: np.ndarray, kernel: str, X: np.ndarray, y: np.ndarray, factor: np.ndarray | float = 1.0
+) -> tuple[float, np.ndarray]:
     """``log N(y | 0, K + σ²I)`` summed over the columns of y (N, P), in total nats, and its gradient in ``vector``.
+
+    With a ``factor`` (N,) the noise variance of a row is σ² times its factor.
 
     With ``G = ½(ααᵀ − P(K + σ²I)⁻¹)`` and ``α = (K + σ²I)⁻¹y`` the derivative is ``Σ G ∘ dK`` (Rasmussen & Williams
     2006, 5.9). Of a lengthscale, ``dK = −2σ_f²ρ′(r²)(x_d − x'_d)²/ℓ_d²``, whose sum takes two products with X.
@@ -115,7 +119,7 @@ def evidence(vector: np.ndarray, kernel: str, X: np.ndarray, y: np.ndarray) -> t
     np.fill_diagonal(r2, 0.0)
     rho = CORRELATIONS[kernel](r2, theta.alpha)
     K = np.asfortranarray(theta.variance * rho.value)
-    K[np.diag_indices(n)] += theta.noise
+    K[np.diag_indices(n)] += theta.noise * factor
     L, failed = lapack.dpotrf(K, lower=1, overwrite_a=1)
     if failed:
         return -np.inf, np.zeros_like(vector)
@@ -130,7 +134,7 @@ def evidence(vector: np.ndarray, kernel: str, X: np.ndarray, y: np.ndarray) -> t
     G += 0.5 * (alpha @ alpha.T)
     gradient = np.empty_like(vector)
     gradient[d] = theta.variance * np.sum(G * rho.value)
-    gradient[d + 1] = theta.noise * np.trace(G)
+    gradient[d + 1] = theta.noise * np.sum(factor * np.diagonal(G))
     if rho.shape is not None:
         gradient[d + 2] = theta.variance * np.sum(G * rho.shape)
     G *= rho.slope
@@ -166,11 +170,12 @@ def train(
     min_gain: float,
     deadline: float = np.inf,
     report: Callable[[int, float], Any] | None = None,
+    factor: np.ndarray | None = None,
 ) -> Trained:
     """Maximise the evidence by L-BFGS-B for at most ``steps`` iterations, or until five gain less than ``min_gain``.
 
     It ends soon after `time.perf_counter` passes ``deadline``, and on Ctrl-C. ``report(step, evidence)`` is called
-    after each iteration.
+    after each iteration. ``factor`` is as in `evidence`.
     """
     d = X.shape[1]
     best: list[Any] = [-np.inf, start.vector(kernel)]
@@ -178,7 +183,7 @@ def train(
     ends, latest = ["steps"], []
 
     def negative(vector):
-        value, gradient = evidence(vector, kernel, X, y)
+        value, gradient = evidence(vector, kernel, X, y, 1.0 if factor is None else factor)
         latest.append(value)
         if value > best[0]:
             best[:] = [value, vector.copy()]

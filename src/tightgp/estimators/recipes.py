@@ -57,7 +57,11 @@ class Collapsed:
         """Train by L-BFGS, until it gains less than a user could notice."""
         options = settings.fit_options(len(model.Z)) | {"min_gain": REST * data.num_data}
         result = fit(model, data, "lbfgs", steps=self.plan.amount, tolerance=TOLERANCE, **options)
-        if not self.others or result.reason.by_user or result.objective >= noise_alone(data.targets) + CLEAR:
+        if (
+            not self.others
+            or result.reason.by_user
+            or result.objective >= noise_alone(data.targets, data.noise_factor) + CLEAR
+        ):
             return result
         # The start was good for some rows and bad for all: what it had before may be better.
         starts = [replace(self, kernel=kernel, noise=noise).start(model.Z) for kernel, noise in self.others]
