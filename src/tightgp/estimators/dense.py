@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import lapack, solve_triangular
 from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
 
 #: Lengthscales (in units of standardised features), signal variances and noise variances (of standardised targets).
 _BOUNDS = {"lengthscale": (1e-3, 1e4), "variance": (1e-8, 1e4), "noise": (1.001e-6, 1e2), "alpha": (1e-2, 1e3)}
@@ -141,6 +142,21 @@ def evidence(
     inner = np.sum(G, axis=1) @ (Z * Z) - np.sum(Z * (G @ Z), axis=0)
     gradient[:d] = -4 * theta.variance * inner
     return float(value), gradient
+
+
+def conditional(
+    theta: Hyperparameters, kernel: str, X: np.ndarray, y: np.ndarray, noise: np.ndarray, new: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance (m,) of the function at ``new`` (m, D), given targets (n,) with noise variances (n,)."""
+
+    def covariance(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        squares = cdist(A / theta.lengthscale, B / theta.lengthscale, "sqeuclidean")
+        return theta.variance * CORRELATIONS[kernel](squares, theta.alpha).value
+
+    L = np.linalg.cholesky(covariance(X, X) + np.diag(noise))
+    solved = solve_triangular(L, np.column_stack([covariance(X, new), y]), lower=True)
+    rows, target = solved[:, :-1], solved[:, -1]
+    return rows.T @ target, np.maximum(theta.variance - np.sum(rows * rows, axis=0), 0.0)
 
 
 class Trained(NamedTuple):

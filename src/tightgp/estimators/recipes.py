@@ -208,7 +208,7 @@ def row_scales(posterior: Posterior, bound: Structure, data: Dataset) -> np.ndar
     """
     if not bound.is_bound:
         return None
-    left = np.asarray(posterior.residual_variance(data.X)) / np.asarray(posterior.noise_variance)
+    left = np.asarray(posterior.residual_variance(data.X)) / data.rows().noise(np.asarray(posterior.noise_variance))
     left = jnp.asarray(distributed.gather(left))
     by_row = bound if isinstance(bound, Rowwise) else DIAGONAL
     return np.asarray(by_row.scales(left, jnp.mean(left)))
