@@ -10,7 +10,7 @@ from tightgp.posterior.posterior import Posterior
 
 
 def left_out(
-    posterior: Posterior, data: Dataset, rows: np.ndarray, neighbours: int | None
+    posterior: Posterior, data: Dataset, rows: np.ndarray, neighbours: int | None, most: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance (q,) of the function at training rows by number, without their own targets.
 
@@ -22,6 +22,7 @@ def left_out(
         data: the rows that it was made from.
         rows: (q,).
         neighbours: of each prediction; 0 for none, None where the posterior is exact.
+        most: the most neighbours of another prediction of so many rows, whose compiled program then serves this one.
     """
     own = float(np.asarray(posterior.noise_variance))
     if neighbours is None:
@@ -29,7 +30,8 @@ def left_out(
     if neighbours:
         functions, training = posterior._functions, posterior.training
         assert training is not None
-        ((mean, var),) = local.left_out(functions, training, posterior.likelihood.variance, rows, [neighbours])
+        counts = [neighbours] if most <= neighbours else [neighbours, min(most, data.num_data - 1)]
+        mean, var = local.left_out(functions, training, posterior.likelihood.variance, rows, counts)[0]
         return np.asarray(mean)[:, 0], np.asarray(var)[:, 0]
     noise = np.asarray(data.rows().noise(own))[rows]
     mean, var = (np.asarray(a) for a in posterior.predict_f(np.asarray(data.X)[rows], neighbours=0))

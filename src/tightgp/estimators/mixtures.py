@@ -75,7 +75,9 @@ class ScaleMixture:
         sd, weight = self._main()
         z = -ndtri(tail)
         low, high = (np.log(np.maximum(z * end, 1e-300)) for end in (sd.min(axis=1)[:, None], sd.max(axis=1)[:, None]))
-        x = np.clip(np.log(np.maximum(z, 1e-300)) + np.log(np.sqrt(np.sum(weight * sd * sd, axis=1)))[:, None], low, high)
+        x = np.clip(
+            np.log(np.maximum(z, 1e-300)) + np.log(np.sqrt(np.sum(weight * sd * sd, axis=1)))[:, None], low, high
+        )
         for _ in range(_STEPS):
             scaled = np.exp(x)[..., None] / sd[:, None]
             above = np.sum(weight[:, None] * ndtr(-scaled), axis=2)

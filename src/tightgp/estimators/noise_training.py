@@ -22,19 +22,24 @@ from tightgp.estimators.trained import Trained, retrain
 #: more than so many nats a row and so many standard errors.
 LEAST_ROWS, LEAST_GAIN, LEAST_ERRORS = 100, 0.01, 2.0
 #: Rows that are left out to choose by, to see first whether anything is worth trying, and to learn numbers from.
-_ROWS, _FIRST_ROWS, _MANY_ROWS = 2000, 1000, 10_000
+_ROWS, FIRST_ROWS, _MANY_ROWS = 2000, 500, 10_000
 #: Rounds of weighing rows and training with these weights: on few rows, and on many.
 _ROUNDS, _ROUNDS_OF_MANY, _MANY = 4, 2, 5000
 #: Steps of a training that starts where the last one ended.
 _STEPS = 15
 #: Neighbours for the weights of rows: fewer than for predictions, because all rows are predicted.
 _NEIGHBOURS = 16
+#: The most neighbours that predictions take by themselves.
+MOST_NEIGHBOURS = 128
 #: Degrees of freedom from 2.1 on, so that there is a variance, to where Student's distribution is nearly normal.
 _DF = (2.1, 60.0)
 #: Targets further from their prediction than so many standard deviations count as if they were as far as that.
 _REACH = 100.0
 #: Before anything is learnt, targets further from the median than so many robust standard deviations do.
 FIRST_REACH = 10.0
+#: Outliers spoil a fit with Gaussian noise if they, at most this share of the rows, make the standard deviation so many
+#: times as large as it is with them moved near the others.
+_MOST_OUTLIERS, _SPOILT = 0.05, 3.0
 
 
 @dataclass(frozen=True)
@@ -46,11 +51,18 @@ class Fitted:
     density: np.ndarray
 
 
-def winsorised(y: np.ndarray) -> np.ndarray:
-    """Targets (n,), of which those beyond `FIRST_REACH` robust standard deviations from the median are moved there."""
+def without_outliers(y: np.ndarray) -> np.ndarray | None:
+    """Targets (n,) with outliers moved near the others, if a few outliers spoil a fit with Gaussian noise; else None.
+
+    Outliers lie beyond `FIRST_REACH` robust standard deviations from the median, and are moved there.
+    """
+    if y.ndim > 1:
+        return None
     middle = np.median(y)
     reach = FIRST_REACH * 1.4826 * float(np.median(np.abs(y - middle)))
-    return np.clip(y, middle - reach, middle + reach) if reach > 0 else y
+    moved = np.clip(y, middle - reach, middle + reach)
+    spoilt = np.std(y) > _SPOILT * np.std(moved) > 0
+    return moved if spoilt and np.mean(moved != y) <= _MOST_OUTLIERS else None
 
 
 class NoiseTraining:
@@ -75,11 +87,11 @@ class NoiseTraining:
 
     def best(self, trained: Trained) -> Fitted:
         """The noise under which left-out rows have the highest density, after training with it."""
-        plain = self.gaussian(trained)
         name = self._promising(trained)
         if name is None or time.perf_counter() > self.settings.deadline:
-            return plain
+            return Fitted(trained, None, np.empty(0))
         found = self.student_t(trained) if name == "student-t" else self.heteroscedastic(trained)
+        plain = self.gaussian(trained)
         return found if gains(found.density - plain.density) else plain
 
     def student_t(self, trained: Trained) -> Fitted:
@@ -114,8 +126,8 @@ class NoiseTraining:
 
     def _promising(self, trained: Trained) -> str | None:
         """Which noise the errors of left-out rows suggest, if any but one Gaussian does."""
-        rows = self.order[: _ROWS if self.neighbours is None else _FIRST_ROWS]
-        mean, variance = self._left_out(trained, rows, self.neighbours)
+        rows = self.order[: _ROWS if self.neighbours is None else FIRST_ROWS]
+        mean, variance = left_out(trained.posterior, trained.data, rows, self.neighbours, most=MOST_NEIGHBOURS)
         y, factor = self.y[rows], self.factor[rows]
         own = float(np.asarray(trained.posterior.noise_variance))
         plain = _normal(mean, variance + own * factor).log_density(y)
@@ -124,8 +136,7 @@ class NoiseTraining:
             "student-t": student_t(mean, variance, heavy.df, heavy.scale * np.sqrt(factor)).log_density(y),
             "heteroscedastic": cross_fitted(self.X[rows], y, mean, variance, factor, self.settings.seed),
         }
-        gains = {name: float(np.mean(density - plain)) for name, density in found.items()}
-        best = max(gains, key=lambda name: gains[name])
+        best = max(found, key=lambda name: float(np.mean(found[name])))
         return best if gains(found[best] - plain) else None
 
     def _densities(self, trained: Trained, noise: Noise | None, cross: bool = False) -> np.ndarray:

@@ -21,11 +21,12 @@ from tightgp.estimators.mixture_prediction import MixturePrediction
 from tightgp.estimators.mixtures import ScaleMixture
 from tightgp.estimators.noise import NAMES as NOISES
 from tightgp.estimators.noise import Noise
-from tightgp.estimators.noise_training import LEAST_ROWS
+from tightgp.estimators.noise_training import LEAST_ROWS, without_outliers
 from tightgp.estimators.regression_problem import Problem
 from tightgp.estimators.settings import Settings
 from tightgp.models import ExactGP
 from tightgp.models.sgpr import PRECISIONS
+
 
 @dataclass(eq=False, repr=False)
 class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
@@ -130,8 +131,7 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         plan = plans.for_regression(
             settings, distributed.total_count(len(y)), exact=known is None and self._leaves_it_open()
         )
-        transform = self.target_transform if known is None else "none"
-        self.target_transform_ = transforms.choose(transform, features, y, settings.seed)
+        self.target_transform_ = self._transform(features, y, noise, known, settings)
         z = self.target_transform_.forward(y)
         self.fitted_by_processes_ = distributed.is_multiprocess()
         keep_rows = self.neighbours != 0 and not self.fitted_by_processes_ and plan.method != "exact"
@@ -155,6 +155,15 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         self.target_mean_, self.target_scale_ = _plain(fitted.mean), _plain(fitted.scale)
         self.noise_variance_ = _plain(np.asarray(own) * fitted.scale**2)
         return self
+
+    def _transform(self, features, y, noise: str, known, settings: Settings) -> transforms.TargetTransform:
+        """The transform of the targets; "auto" chooses without outliers where noise is robust against them."""
+        name = self.target_transform if known is None else "none"
+        moved = without_outliers(y) if name == "auto" and noise in ("auto", "student-t") else None
+        if moved is not None and moved.min() > y.min():  # what is learnt of them need not hold for smaller ones
+            name = "none"
+        some = slice(None) if moved is None else moved == y
+        return transforms.choose(name, features[some], y[some], settings.seed)
 
     def _possible_noise(self, y: np.ndarray, known: np.ndarray | None) -> str:
         """The noise to fit; "auto" where the rest of the problem allows other noise than Gaussian."""

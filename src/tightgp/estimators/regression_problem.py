@@ -12,7 +12,14 @@ from tightgp.data.scaling import mean_and_scale
 from tightgp.estimators.encoding import Encoding
 from tightgp.estimators.exact import Exact
 from tightgp.estimators.noise import Noise
-from tightgp.estimators.noise_training import Fitted, NoiseTraining, gains, winsorised
+from tightgp.estimators.noise_training import (
+    FIRST_ROWS,
+    MOST_NEIGHBOURS,
+    Fitted,
+    NoiseTraining,
+    gains,
+    without_outliers,
+)
 from tightgp.estimators.plan import Plan
 from tightgp.estimators.recipes import Collapsed, Recipe, Variational
 from tightgp.estimators.settings import DEFAULT_KERNEL, Settings
@@ -24,7 +31,7 @@ from tightgp.means import Zero
 from tightgp.numerics.threads import one_blas_thread
 
 #: From how many nearest rows to predict, of which ``neighbours="auto"`` takes the best.
-NEIGHBOURS = (16, 64, 128)
+NEIGHBOURS = (16, 64, MOST_NEIGHBOURS)
 #: Fewer neighbours, which are quicker, are preferred to a gain of less than so many nats a row.
 _LITTLE = 0.01
 #: Nats that a model must gain on noise alone to have found anything.
@@ -33,9 +40,6 @@ _SIGNAL = 1.0
 _CUT_SHORT = ("step limit", "time limit", "callback", "interrupted")
 #: The share of a time limit after which the search for a start ends.
 _SEARCHING = 0.4
-#: Outliers spoil a fit with Gaussian noise if they, at most this share of the rows, make the standard deviation so many
-#: times as large as it is with them moved near the others.
-_MOST_OUTLIERS, _SPOILT = 0.05, 3.0
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ class Problem:
 
     def fitted(self, noise: str) -> FittedInUnits:
         """Train with noise of this name; "auto" chooses."""
-        outliers = self._outliers() if noise in ("student-t", "auto") else None
+        outliers = without_outliers(self.z) if noise in ("student-t", "auto") else None
         if noise == "student-t":
             return self._student_t(outliers if outliers is not None else self.z)[0]
         (mean, scale), trained = self._gaussian(self.z)
@@ -94,12 +98,6 @@ class Problem:
         used = trained.posterior.neighbours if isinstance(neighbours, str) else min(neighbours, data.num_data - 1)
         return NoiseTraining(data, None if exact else used if self.keep_rows else 0, self.settings)
 
-    def _outliers(self) -> np.ndarray | None:
-        """The targets with outliers moved near the others, if a few outliers spoil a fit with Gaussian noise."""
-        moved = winsorised(self.z)
-        spoilt = np.std(self.z) > _SPOILT * np.std(moved) > 0
-        return moved if spoilt and np.mean(moved != self.z) <= _MOST_OUTLIERS else None
-
     def _gaussian(self, z: np.ndarray) -> tuple[tuple[Any, Any], Trained]:
         """Train with one Gaussian noise; the mean and the scale of targets, and the model."""
         known, settings = self.known, self.settings
@@ -112,7 +110,7 @@ class Problem:
         self._compare_with_noise(trained, start)
         if self.keep_rows and self.estimator.neighbours == "auto":
             best = trained.posterior.with_best_neighbours(
-                NEIGHBOURS, num_rows=500, seed=settings.seed, tolerance=_LITTLE
+                NEIGHBOURS, num_rows=FIRST_ROWS, seed=settings.seed, tolerance=_LITTLE
             )
             trained = replace(trained, posterior=best)
         return (mean, scale), trained

@@ -41,6 +41,7 @@ Overwrite = Annotated[bool, option("Replace existing files.", "--overwrite")]
 LIKELIHOODS = ("gaussian", "poisson", "negative_binomial", "classes")
 KERNELS = ("matern12", "matern32", "matern52", "squared_exponential", "rbf", "rational_quadratic")
 BOUNDS = ("vecchia", "neighbours", "block", "diagonal", "spherical", "standard", "power_ep")
+NOISES = ("auto", "gaussian", "student-t", "heteroscedastic")
 METHODS = ("auto", "minibatch", "exact", "collapsed", "full")
 UNPACKED_GB = 4.0
 
@@ -177,6 +178,13 @@ class FitRequest(Request):
     method: Annotated[str, option("auto, minibatch, exact or collapsed (gaussian), or full (other likelihoods).")] = (
         "auto"
     )
+    noise: Annotated[
+        str,
+        option(
+            "gaussian, student-t (outliers count little), heteroscedastic (differs with the inputs), or auto to choose by "
+            "left-out rows (gaussian likelihood)."
+        ),
+    ] = "auto"
     precision: Annotated[str, option("full, or mixed: float32 kernel values (gaussian, collapsed).")] = "full"
 
     def check(self) -> None:
@@ -184,6 +192,7 @@ class FitRequest(Request):
         if self.bound is not None:
             _check_choice("--bound", self.bound, BOUNDS)
         _check_choice("--method", self.method, METHODS)
+        _check_choice("--noise", self.noise, NOISES)
         _check_choice("--precision", self.precision, ("full", "mixed"))
 
 
