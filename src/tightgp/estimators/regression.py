@@ -24,6 +24,7 @@ from tightgp.estimators.noise import Noise
 from tightgp.estimators.noise_training import LEAST_ROWS, without_outliers
 from tightgp.estimators.regression_problem import Problem
 from tightgp.estimators.settings import Settings
+from tightgp.estimators.transform_check import confirmed
 from tightgp.models import ExactGP
 from tightgp.models.sgpr import PRECISIONS
 
@@ -163,7 +164,8 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         if moved is not None and moved.min() > y.min():  # what is learnt of them need not hold for smaller ones
             name = "none"
         some = slice(None) if moved is None else moved == y
-        return transforms.choose(name, features[some], y[some], settings.seed)
+        found = transforms.choose(name, features[some], y[some], settings.seed)
+        return confirmed(found, features[some], y[some], noise, settings.seed) if name == "auto" else found
 
     def _possible_noise(self, y: np.ndarray, known: np.ndarray | None) -> str:
         """The noise to fit; "auto" where the rest of the problem allows other noise than Gaussian."""

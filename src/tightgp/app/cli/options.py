@@ -181,8 +181,8 @@ class FitRequest(Request):
     noise: Annotated[
         str,
         option(
-            "gaussian, student-t (outliers count little), heteroscedastic (differs with the inputs), or auto to choose by "
-            "left-out rows (gaussian likelihood)."
+            "gaussian, student-t (outliers count little), heteroscedastic (differs with the inputs), or auto to choose "
+            "by left-out rows (gaussian likelihood)."
         ),
     ] = "auto"
     precision: Annotated[str, option("full, or mixed: float32 kernel values (gaussian, collapsed).")] = "full"
