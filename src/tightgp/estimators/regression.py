@@ -216,7 +216,7 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         features = self._features(X)
         shift, scale = self.target_mean_, np.asarray(self.target_scale_)
         if include_noise and self.noise_ is not None:
-            return self._mixture(self.noise_, features, float(shift), float(scale))
+            return self._mixture(self.noise_, features, np.asarray(shift), scale)
         method = self.posterior_.predict_y if include_noise else self.posterior_.predict_f
         mean, var = on_padded_rows(partial(method, neighbours=self._neighbours_used()), features)
         sample = self.posterior_.sample_y if include_noise else self.posterior_.sample_f
@@ -227,7 +227,7 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
 
         return prediction_of(self.target_transform_, mean * scale + shift, np.sqrt(var) * scale, draw)
 
-    def _mixture(self, noise: Noise, features: np.ndarray, shift: float, scale: float) -> MixturePrediction:
+    def _mixture(self, noise: Noise, features: np.ndarray, shift: np.ndarray, scale: np.ndarray) -> MixturePrediction:
         """The distribution of new targets under noise that is not one Gaussian."""
         mean, var = on_padded_rows(partial(self.posterior_.predict_f, neighbours=self._neighbours_used()), features)
         found = noise.mixture(features, mean, var)
@@ -296,8 +296,6 @@ def _of_positive_weight(X, y, sample_weight, noise_variance) -> tuple[Any, Any, 
     X = as_table(X)
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     keep = np.flatnonzero(weights > 0)
-    if not len(keep):
-        raise ValueError("sample_weight is zero for all rows; at least some must be positive")
     if len(keep) < len(weights):
         if y is not None:
             y = _safe_indexing(y, keep)

@@ -25,7 +25,7 @@ _AT_A_TIME = 64
 def confirmed(transform: TargetTransform, X: np.ndarray, y: np.ndarray, noise: str, seed: int) -> TargetTransform:
     """The transform, without that of columns where left-out rows have a higher density as they are.
 
-    A GP learnt from some of the rows predicts up to a thousand of them, each from its nearest others among up to 20 000.
+    A GP learnt from some of the rows predicts a thousand of them, each from its nearest others among up to 20 000.
     ``noise`` is what is to be fitted: "auto" compares under the best of all kinds of noise, because targets that look
     skewed or heavy-tailed under one Gaussian need not be so under others.
 
