@@ -19,14 +19,14 @@ from scipy import stats
 
 #: Package and name in R, target, columns that say what the target is, most rows.
 TABLES = {
-    "motorcycle": ("MASS", "mcycle", "accel", (), 2500),
-    "engel": ("quantreg", "engel", "foodexp", (), 2500),
-    "mpg": ("ISLR", "Auto", "mpg", ("name",), 2500),
-    "boston": ("MASS", "Boston", "medv", (), 2500),
-    "wages": ("AER", "CPS1985", "wage", (), 2500),
-    "wage": ("ISLR", "Wage", "wage", ("logwage", "region"), 2500),
-    "diamonds": ("ggplot2", "diamonds", "price", (), 2500),
-    "medical": ("Ecdat", "MedExp", "med", (), 2500),
+    "motorcycle": ("MASS", "mcycle", "accel", (), 1250),
+    "engel": ("quantreg", "engel", "foodexp", (), 1250),
+    "mpg": ("ISLR", "Auto", "mpg", ("name",), 1250),
+    "boston": ("MASS", "Boston", "medv", (), 1250),
+    "wages": ("AER", "CPS1985", "wage", (), 1250),
+    "wage": ("ISLR", "Wage", "wage", ("logwage", "region"), 1250),
+    "diamonds": ("ggplot2", "diamonds", "price", (), 1250),
+    "medical": ("Ecdat", "MedExp", "med", (), 1250),
 }
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 NOISES = ("gaussian", "student-t", "heteroscedastic", "auto")

@@ -30,7 +30,11 @@ def test_student_t_is_scipys_also_for_outliers_of_a_billion_scales(df):
 def test_student_t_plus_a_normal_against_quadrature():
     one = student_t(np.array([0.3]), np.array([0.4]), 3.0, 0.5)
     for y in (0.3, 1.0, -4.0):
-        density = integrate.quad(lambda f, y=y: stats.norm.pdf(f, 0.3, np.sqrt(0.4)) * stats.t.pdf((y - f) / 0.5, 3) / 0.5, -8, 8, points=[y])[0]  # fmt: skip
+
+        def joint(f, y=y):
+            return stats.norm.pdf(f, 0.3, np.sqrt(0.4)) * stats.t.pdf((y - f) / 0.5, 3) / 0.5
+
+        density = integrate.quad(joint, -8, 8, points=[y])[0]
         np.testing.assert_allclose(np.exp(one.log_density(np.array([y]))), density, rtol=1e-6)
 
 
@@ -58,7 +62,8 @@ def test_a_transformed_mixture_has_the_probabilities_of_its_density(warp):
     assert integrate.quad(density, low, high, points=[float(one.quantile(0.5)[0])])[0] == pytest.approx(0.85, abs=1e-6)
     np.testing.assert_allclose(one.cdf(one.quantile(0.3)), 0.3)
     draws = one.sample(20_000)[0]
-    np.testing.assert_allclose(np.mean(draws <= one.quantile([0.05, 0.5, 0.9])[0][:, None], axis=1), [0.05, 0.5, 0.9], atol=0.01)  # fmt: skip
+    shares = np.mean(draws <= one.quantile([0.05, 0.5, 0.9])[0][:, None], axis=1)
+    np.testing.assert_allclose(shares, [0.05, 0.5, 0.9], atol=0.01)
     inside = draws[(draws > one.quantile(0.0005)) & (draws < one.quantile(0.9995))]
     assert one.mean[0] == pytest.approx(inside.mean(), rel=0.02)
     assert one.sd[0] == pytest.approx(inside.std(), rel=0.05)

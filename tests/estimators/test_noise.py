@@ -20,7 +20,7 @@ def inputs():
 
 @pytest.fixture(scope="module")
 def heavy(inputs):
-    X, f, rng = inputs
+    _, f, rng = inputs
     return f + 0.15 * rng.standard_t(2.5, 2 * N)
 
 

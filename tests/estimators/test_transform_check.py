@@ -25,7 +25,7 @@ def test_a_transform_stays_only_where_it_helps(problem, noise):
 
 
 def test_noise_that_differs_looks_like_heavy_tails_under_one_gaussian(problem):
-    X, z = problem
+    X, _ = problem
     rng = np.random.default_rng(1)
     y = np.sin(2 * X[:, 0]) + np.exp(1.5 * X[:, 1] - 1) * rng.normal(size=300)
     heavy = TargetTransform((Warp("sinh-arcsinh", 0.0, 1.0, tail=0.7),))

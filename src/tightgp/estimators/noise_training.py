@@ -19,8 +19,8 @@ from tightgp.estimators.settings import Settings
 from tightgp.estimators.trained import Trained, retrain
 
 #: "auto" takes other noise than Gaussian from this many rows on, and if it raises the log density of left-out rows by
-#: more than so many nats a row and so many standard errors.
-LEAST_ROWS, LEAST_GAIN, LEAST_ERRORS = 100, 0.01, 2.0
+#: more than so many nats a row and so many standard errors; a wrong choice of more general noise costs little.
+LEAST_ROWS, LEAST_GAIN, LEAST_ERRORS = 100, 0.01, 1.0
 #: Rows that are left out to choose by, to see first whether anything is worth trying, and to learn numbers from.
 _ROWS, FIRST_ROWS, _MANY_ROWS = 2000, 500, 10_000
 #: Rounds of weighing rows and training with these weights: on few rows, and on many.
