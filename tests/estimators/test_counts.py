@@ -4,6 +4,7 @@ from scipy import stats
 
 import tightgp as tgp
 from tests.estimators.conftest import SMALL
+from tightgp.estimators.count_choice import compare_counts
 
 
 def test_counts_in_the_thousands(counter, table):
@@ -59,6 +60,27 @@ def test_negative_binomial(table):
     assert 0.1 < float(model.model_.likelihood.dispersion) < 2
     _, high = model.predict_interval(table.new, 0.9)
     assert np.all(high > model.predict(table.new))
+
+
+def test_more_zeros_than_counts_have(table):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (400, 1))
+    rate, present = np.exp(1.5 + X[:, 0]), rng.random(400) < 0.6
+    y = rng.poisson(rate) * present
+    found = compare_counts(X, y)
+    assert found.best == "zero_inflated_poisson"
+    assert found.scores["zero_inflated_poisson"] > found.scores["negative_binomial"]
+    assert compare_counts(X, rng.poisson(rate)).best == "poisson"
+    dispersed = compare_counts(X, rng.poisson(rate * rng.gamma(1.0, 1.0, 400)))
+    assert dispersed.best == "negative_binomial"
+    model = tgp.SparseGPCountRegressor(8, max_iter=50).fit(X, y)
+    assert float(model.model_.likelihood.share) == pytest.approx(0.4, abs=0.08)
+    prediction = model.predict_distribution(X)
+    assert np.mean(np.abs(np.log(prediction.mean / (0.6 * rate)))) < 0.15
+    low, high = prediction.interval(0.9)
+    assert np.mean((low <= y) & (y <= high)) > 0.87
+    draws = prediction.sample(2000)
+    np.testing.assert_allclose(np.mean(draws == 0, axis=1), prediction.cdf(0.0), atol=0.06)
 
 
 def test_all_counts_zero(table):

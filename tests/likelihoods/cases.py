@@ -74,6 +74,11 @@ def beta(lik, f, y):
     return stats.beta(a, b).logpdf(y)
 
 
+def zero_inflated(lik, f, y):
+    share = float(lik.share)
+    return np.log(share * (y == 0) + (1 - share) * np.exp(negative_binomial(lik.counts, f, y)))
+
+
 def negative_binomial(lik, f, y):
     d = float(lik.dispersion)
     return stats.nbinom(1 / d, 1 / (1 + d * np.exp(f[0]))).logpmf(y)
@@ -145,6 +150,14 @@ CASES = {
         lambda a, b: L.NegativeBinomial(0.5 * a),
         counts_to(2000),
         negative_binomial,
+        valid=(0.0, 1.0, 7.0),
+        invalid=(-1.0, 0.5, np.inf),
+        message="counts",
+    ),
+    "zero_inflated": Case(
+        lambda a, b: L.ZeroInflated(L.NegativeBinomial(0.5 * a), 0.4 * b),
+        counts_to(2000),
+        zero_inflated,
         valid=(0.0, 1.0, 7.0),
         invalid=(-1.0, 0.5, np.inf),
         message="counts",

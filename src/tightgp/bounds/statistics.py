@@ -81,9 +81,8 @@ def row_terms(process: Process, chunk: Rows, dtype: str | None = None) -> Terms:
 
 
 def noise_of(process: Process, chunk: Rows) -> Float[Array, " n"]:
-    """Noise variance of each row: the model's own and the known part."""
-    known = jnp.zeros(chunk.num_rows, chunk.X.dtype) if chunk.noise_variance is None else chunk.noise_variance
-    return process.noise + known
+    """Noise variance of each row: the model's own, by the row's factor, and the known part."""
+    return chunk.noise(process.noise)
 
 
 def _cross_covariance(process: Process, X: Float[Array, "n d"], dtype: str | None) -> Float[Array, "n m"]:

@@ -106,7 +106,7 @@ def data_term(functions: Functions, rows: Rows, structure: Structure | None, key
     the penalty, with ``r = d·c`` and c the precision with which a row sees a latent (maths 4.1, 4.3).
     """
     likelihood = functions.likelihood
-    likelihood = likelihood if rows.noise_variance is None else likelihood.with_known(rows.noise_variance)
+    likelihood = likelihood.of_rows(rows.noise_variance, rows.noise_factor)
     observed = ~jnp.isnan(rows.y)
     y = jnp.where(observed, rows.y, likelihood.filler)
     groups = [_at_rows(group, rows) for group in functions.latents]
@@ -151,7 +151,7 @@ def _at_rows(group: Latents, rows: Rows) -> AtRows:
 def _precisions(functions: Functions, rows: Rows) -> Float[Array, "n l"]:
     """With which precision each row sees each latent function; zero where its target is missing."""
     likelihood = functions.likelihood
-    likelihood = likelihood if rows.noise_variance is None else likelihood.with_known(rows.noise_variance)
+    likelihood = likelihood.of_rows(rows.noise_variance, rows.noise_factor)
     precision = jnp.where(jnp.isnan(rows.y), 0.0, jnp.broadcast_to(1 / likelihood.variance, rows.y.shape))
     return precision if functions.mixing is None else precision @ (functions.mixing**2)
 

@@ -26,6 +26,8 @@ class Dataset:
         y: targets (N,) or (N, P).
         noise_variance: (N,), the known part of each row's noise variance. It adds to the model's own.
         missing: whether NaN in ``y`` stands for outputs that were not observed (for `SVGP`).
+        noise_factor: (N,), by what the model's own noise variance is multiplied in each row, above zero: the inverse of
+            a row's weight.
         input_variance: how uncertain inputs are: the true ones are Gaussian about ``X`` with these variances. One
             number, (D,) for the columns, or (N, D); zero where an input is known.
 
@@ -39,6 +41,7 @@ class Dataset:
     noise_variance: Any = None
     missing: bool = False
     input_variance: Any = None
+    noise_factor: Any = None
     _placed: dict = field(default_factory=dict, init=False)
 
     def __post_init__(self):
@@ -64,6 +67,11 @@ class Dataset:
                 raise ValueError(f"noise_variance must have shape ({X.shape[0]},), one a row of X, got {noise.shape}")
             checks.same_dtype("noise_variance", noise, "X", X)
             object.__setattr__(self, "noise_variance", noise)
+        if self.noise_factor is not None:
+            factor = checks.positive("noise_factor", checks.floats("noise_factor", self.noise_factor, X.dtype))
+            if factor.shape != (X.shape[0],):
+                raise ValueError(f"noise_factor must have shape ({X.shape[0]},), one a row of X, got {factor.shape}")
+            object.__setattr__(self, "noise_factor", factor)
         if self.input_variance is not None:
             object.__setattr__(self, "input_variance", checked_variance(self.input_variance, X))
 
@@ -116,7 +124,8 @@ class Dataset:
     def rows(self) -> Rows:
         """The data as `Rows`, still where they are; nothing is copied."""
         weight = np.broadcast_to(np.ones((), self.X.dtype), self.num_data)
-        return Rows(self.X, self.targets, weight, self.noise_variance, self.uncertain_inputs)
+        noise = {"noise_variance": self.noise_variance, "noise_factor": self.noise_factor}
+        return Rows(self.X, self.targets, weight, input_variance=self.uncertain_inputs, **noise)
 
     def placed(self, partition: Partition, metric: Any = None) -> tuple[PlacedRows, np.ndarray | None]:
         """The rows on their devices, in the order of a partition, and that order (None where it is their own).
@@ -136,10 +145,10 @@ class Dataset:
 
     def take(self, rows) -> "Dataset":
         """The data set of these rows: indices, a slice or a mask."""
-        noise = None if self.noise_variance is None else self.noise_variance[rows]
+        noise, factor = (None if a is None else a[rows] for a in (self.noise_variance, self.noise_factor))
         variance = self.input_variance
         variance = variance[rows] if np.ndim(variance) == 2 else variance
-        return Dataset(self.X[rows], self.y[rows], noise, self.missing, variance)
+        return Dataset(self.X[rows], self.y[rows], noise, self.missing, variance, factor)
 
     def __repr__(self) -> str:
         known = "" if self.noise_variance is None else ", known noise variances"

@@ -23,6 +23,7 @@ class Rows(NamedTuple):
         index: (n,), the number of each row in the data set; None where rows are in its order.
         conditioners: (n, w), rows that each row's block is given, all rows of the block taken together: their numbers
             within the same piece of the placed rows (see `Partition.pieces`), -1 for none. None without neighbours.
+        noise_factor: (n,), by what the model's own noise variance is multiplied in each row; None where by one.
     """
 
     X: Any
@@ -32,11 +33,18 @@ class Rows(NamedTuple):
     input_variance: InputVariance | None = None
     index: Any = None
     conditioners: Any = None
+    noise_factor: Any = None
 
     @property
     def num_rows(self) -> int:
         """Number of rows, padding included."""
         return self.X.shape[0]
+
+    def noise(self, own: Any) -> Any:
+        """Noise variance of each row (n,): the model's ``own`` σ² times the row's factor, and the known part."""
+        xp: Any = np if isinstance(own, np.ndarray | float) else jax.numpy
+        noise = own * (xp.ones(self.num_rows, self.X.dtype) if self.noise_factor is None else self.noise_factor)
+        return noise if self.noise_variance is None else noise + self.noise_variance
 
     def map(self, function: Callable) -> "Rows":
         """Apply ``function`` to each array."""

@@ -15,11 +15,7 @@ _SMALLEST_RANGE = 1e-100
 
 
 def check_targets(y: np.ndarray) -> None:
-    """Refuse targets that overflow, or whose differences are lost; warn of outliers that decide the scale.
-
-    Args:
-        y: targets (n,) or (n, P), finite.
-    """
+    """Refuse targets (n,) or (n, P), finite, that overflow, or whose differences are lost."""
     checks.squarable("y", y)
     extent = np.atleast_1d(np.max(y, axis=0) - np.min(y, axis=0))
     if np.any((extent > 0) & (extent <= _SMALLEST_RANGE)):
@@ -27,6 +23,10 @@ def check_targets(y: np.ndarray) -> None:
             f"y varies by {np.min(extent[extent > 0]):.3g} only, which is lost when it is standardised; "
             f"multiply y by a constant, so that it varies by more than {_SMALLEST_RANGE:.0e}"
         )
+
+
+def warn_of_outliers(y: np.ndarray, remedy: str) -> None:
+    """Warn of targets (n,) or (n, P) so far from the others that they decide the scale; ``remedy`` says what to do."""
     for column in y.reshape(len(y), -1).T:
         middle = np.median(column)
         distance = np.abs(column - middle)
@@ -37,8 +37,7 @@ def check_targets(y: np.ndarray) -> None:
             warnings.warn(
                 f"{len(far)} of {len(y)} targets lie far from the others, such as {column[worst]:.4g} in row {worst}; "
                 f"the median is {middle:.4g}; Gaussian noise takes them at their word, and all other rows may look "
-                "constant beside them. Correct or remove them, fit a transformed target such as its logarithm, or use "
-                "robust noise: tgp.SVGP with tgp.likelihoods.StudentT",
+                f"constant beside them. Correct or remove them, or {remedy}",
                 UserWarning,
                 stacklevel=4,
             )

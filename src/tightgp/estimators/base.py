@@ -18,11 +18,11 @@ from tightgp.estimators.cells import as_table, columns_of, is_frame
 from tightgp.estimators.conformal import calibrated_level, interval_scores
 from tightgp.estimators.encoding import Encoding
 from tightgp.estimators.exact import Exact
-from tightgp.estimators.growth import grow
 from tightgp.estimators.levels import numeric_targets
 from tightgp.estimators.plan import POINTS, Plan
 from tightgp.estimators.recipes import Recipe, has_converged
 from tightgp.estimators.settings import Settings
+from tightgp.estimators.trained import Trained, train
 from tightgp.kernels import Kernel
 from tightgp.training import FitResult
 
@@ -176,17 +176,20 @@ class SparseGP(GPEstimator):
 
     def _train(self, recipe: Recipe | Exact, data: Dataset, encoding: Encoding, settings: Settings) -> None:
         """Train and set the fitted attributes."""
+        self._record(train(recipe, data, settings), encoding)
+
+    def _record(self, trained: Trained, encoding: Encoding) -> None:
+        """Set the fitted attributes."""
         self.__dict__.pop("calibration_", None)  # of an earlier fit
-        grown = grow(recipe, data, settings)
-        result = grown.result
-        self._record_training(result, recipe.plan, data.num_data, grown.seconds)
+        grown, num_data = trained.grown, trained.data.num_data
+        self._record_training(grown.result, trained.recipe.plan, num_data, grown.seconds)
         self.encoding_ = encoding
-        self.model_ = result.model
-        self.posterior_, self.scales_ = recipe.posterior(result.model, data)
+        self.model_ = trained.model
+        self.posterior_, self.scales_ = trained.posterior, trained.scales
         self.objective_, self.evidence_bracket_ = grown.bound, grown.bracket
-        self.n_inducing_ = len(result.model.Z) if hasattr(result.model, "Z") else data.num_data
+        self.n_inducing_ = len(self.model_.Z) if hasattr(self.model_, "Z") else num_data
         self.inducing_path_, self.inducing_message_ = grown.path, grown.message
-        self.relevance_ = _relevance(result.model.kernel, encoding)
+        self.relevance_ = _relevance(self.model_.kernel, encoding)
         self.noise_variance_ = self.target_mean_ = self.target_scale_ = None
 
 

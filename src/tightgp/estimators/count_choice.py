@@ -15,11 +15,27 @@ from tightgp.estimators.target_transform import choose
 _ROWS = 512
 #: The dispersions of negative binomials that are tried; the least is nearly Poisson.
 _DISPERSIONS = np.geomspace(0.01, 20, 24)
+#: The shares of zeros beyond those of the counts that are tried.
+_SHARES = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
 #: Nats a row that counts may lose to Gaussian noise, whose predictions are no whole numbers, and the share of zeros
 #: from which they are counts at all.
 _MOST_LOSS, _LEAST_ZEROS = 0.05, 0.005
-#: Nats a row that the negative binomial must gain over Poisson; more on few rows, where rates are badly known.
+#: Nats a row that a likelihood with one more number must gain; more on few rows, where rates are badly known.
 _LEAST_GAIN, _LEAST_GAIN_OF_ALL = 0.05, 8.0
+
+#: How many numbers each likelihood has beside the rate.
+_NUMBERS = {
+    "poisson": 0,
+    "zero_inflated_poisson": 1,
+    "negative_binomial": 1,
+    "zero_inflated_negative_binomial": 2,
+}
+_REASONS = {
+    "poisson": "with zeros, and the variance of Poisson counts",
+    "negative_binomial": "with zeros, and more variance than Poisson counts",
+    "zero_inflated_poisson": "with more zeros than Poisson counts",
+    "zero_inflated_negative_binomial": "with more zeros and variance than Poisson counts",
+}
 
 
 class CountChoice(NamedTuple):
@@ -32,7 +48,7 @@ class CountChoice(NamedTuple):
 
 
 def compare_counts(X: Any, y: np.ndarray, seed: int = 0) -> CountChoice:
-    """Test whether whole numbers ``y`` (n,) are Poisson or overdispersed counts, or rather numbers with Gaussian noise.
+    """Test whether whole numbers ``y`` (n,) are Poisson, overdispersed or zero-inflated counts, or have Gaussian noise.
 
     A GP predicts each of a few hundred rows from the others. Its mean is that of the counts; Gaussian noise, after the
     best transform of the targets, has the probability of the interval of length one around each whole number.
@@ -50,18 +66,18 @@ def compare_counts(X: Any, y: np.ndarray, seed: int = 0) -> CountChoice:
         features = Encoding.fit_transform(X)[1]
     gp = ProfiledGP.of(features)
     rates = _rates(gp, y)
-    poisson = float(np.mean(stats.poisson.logpmf(y, rates)))
-    dispersed = max(float(np.mean(_negative_binomial(y, rates, d))) for d in _DISPERSIONS)
-    scores = {"gaussian": _gaussian(gp, features, y, seed), "poisson": poisson, "negative_binomial": dispersed}
-    dispersed_gain = dispersed - poisson - _LEAST_GAIN - _LEAST_GAIN_OF_ALL / len(y)
-    counts = "negative_binomial" if dispersed_gain > 0 else "poisson"
+    scores = {"gaussian": _gaussian(gp, features, y, seed), **_of_counts(y, rates)}
+    counts, price = "poisson", _LEAST_GAIN + _LEAST_GAIN_OF_ALL / len(y)
+    for name in ("zero_inflated_poisson", "negative_binomial", "zero_inflated_negative_binomial"):
+        # Each must gain on what is simpler; of the two with one more number the better one is taken.
+        numbers = _NUMBERS[name] - _NUMBERS[counts]
+        if scores[name] - scores[counts] > max(numbers, 0) * price:
+            counts = name
     if np.sum(y == 0) < max(2, _LEAST_ZEROS * len(y)):
         return CountChoice(scores, counts, "gaussian", "but hardly a zero")
     if scores[counts] < scores["gaussian"] - _MOST_LOSS:
         return CountChoice(scores, counts, "gaussian", "which Gaussian noise predicts better than counts do")
-    if counts == "poisson":
-        return CountChoice(scores, counts, counts, "with zeros, and the variance of Poisson counts")
-    return CountChoice(scores, counts, counts, "with zeros, and more variance than Poisson counts")
+    return CountChoice(scores, counts, counts, _REASONS[counts])
 
 
 def _rates(gp: ProfiledGP, y: np.ndarray) -> np.ndarray:
@@ -72,6 +88,28 @@ def _rates(gp: ProfiledGP, y: np.ndarray) -> np.ndarray:
     rooted = root[0] ** 2 + np.maximum(root[1] - 0.25, 0)
     found = [np.maximum(rates * y.sum() / max(rates.sum(), 1e-9), least) for rates in (np.maximum(plain[0], 0), rooted)]
     return max(found, key=lambda rates: np.mean(stats.poisson.logpmf(y, rates)))
+
+
+def _of_counts(y: np.ndarray, rates: np.ndarray) -> dict[str, float]:
+    """The mean log probability of counts with these means, under the best numbers of each distribution."""
+    dispersed = [float(np.mean(_negative_binomial(y, rates, d))) for d in _DISPERSIONS]
+    inflated, both = [], []
+    for share in _SHARES:
+        more = rates / (1 - share)
+        inflated.append(_inflated(y, share, stats.poisson.logpmf(y, more)))
+        both += [_inflated(y, share, _negative_binomial(y, more, d)) for d in _DISPERSIONS[::3]]
+    return {
+        "poisson": float(np.mean(stats.poisson.logpmf(y, rates))),
+        "negative_binomial": max(dispersed),
+        "zero_inflated_poisson": max(inflated),
+        "zero_inflated_negative_binomial": max(both),
+    }
+
+
+def _inflated(y: np.ndarray, share: float, log_probability: np.ndarray) -> float:
+    """The mean log probability where a share of the rows is zero in any case."""
+    others = np.log1p(-share) + log_probability
+    return float(np.mean(np.where(y == 0, np.logaddexp(np.log(share), others), others)))
 
 
 def _negative_binomial(y: np.ndarray, rates: np.ndarray, dispersion: float) -> np.ndarray:

@@ -13,10 +13,10 @@ from tightgp.estimators.count_choice import compare_counts
 from tightgp.estimators.distributions import CountPrediction, on_padded_rows
 from tightgp.estimators.recipes import Variational
 from tightgp.estimators.start import begin
-from tightgp.likelihoods import Likelihood, NegativeBinomial, Poisson
+from tightgp.likelihoods import Likelihood, NegativeBinomial, Poisson, ZeroInflated
 from tightgp.means import Constant
 
-LIKELIHOODS = ("auto", "poisson", "negative_binomial")
+LIKELIHOODS = ("auto", "poisson", "negative_binomial", "zero_inflated_poisson", "zero_inflated_negative_binomial")
 
 
 @dataclass(eq=False, repr=False)
@@ -30,8 +30,9 @@ class SparseGPCountRegressor(NumberPredictions, RegressorMixin, SparseGP):
         bound: "spherical" (None) or "standard".
         method: "full" (natural gradients on all rows), "minibatch", or "auto": on all rows up to 4000 of them.
         max_iter: steps on all rows (None: 500), or passes through the data (None: enough for 3000 batches).
-        likelihood: "poisson", "negative_binomial" for counts with more variance than Poisson, or "auto": the one that
-            predicts some left-out rows better.
+        likelihood: "poisson", "negative_binomial" for counts with more variance than Poisson, "zero_inflated_poisson"
+            or "zero_inflated_negative_binomial" for more zeros than these have, or "auto": the one that predicts some
+            left-out rows best.
 
     >>> model = tgp.SparseGPCountRegressor(n_inducing=8, max_iter=20).fit(X, np.round(np.exp(1 + y)))
     >>> low, high = model.predict_interval(X[:2], level=0.9)
@@ -84,6 +85,12 @@ class SparseGPCountRegressor(NumberPredictions, RegressorMixin, SparseGP):
 def likelihood_and_log_rate(y: np.ndarray, name: str) -> tuple[Likelihood, float]:
     """The likelihood, and the log rate of all rows together."""
     mean = (y.sum() + 0.5) / len(y)  # half a count keeps the log finite if all are zero
+    if name.startswith("zero_inflated_"):
+        positive = y[y > 0] if np.any(y > 0) else np.ones(1)
+        by_chance = np.exp(-positive.mean())
+        share = float(np.clip((np.mean(y == 0) - by_chance) / (1 - by_chance), 0.05, 0.95))
+        counts, log_rate = likelihood_and_log_rate(positive, name.removeprefix("zero_inflated_"))
+        return ZeroInflated(counts, share), log_rate
     if name == "poisson":
         return Poisson(), float(np.log(mean))
     extra = (y.var() - mean) / mean**2

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas, lapack, solve_triangular
 from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
 
 #: Lengthscales (in units of standardised features), signal variances and noise variances (of standardised targets).
 _BOUNDS = {"lengthscale": (1e-3, 1e4), "variance": (1e-8, 1e4), "noise": (1.001e-6, 1e2), "alpha": (1e-2, 1e3)}
@@ -99,8 +100,12 @@ def bounds(kernel: str, d: int) -> list[tuple[float, float]]:
     return [tuple(np.log(_BOUNDS[name])) for name in names]
 
 
-def evidence(vector: np.ndarray, kernel: str, X: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
+def evidence(
+    vector: np.ndarray, kernel: str, X: np.ndarray, y: np.ndarray, factor: np.ndarray | float = 1.0
+) -> tuple[float, np.ndarray]:
     """``log N(y | 0, K + σ²I)`` summed over the columns of y (N, P), in total nats, and its gradient in ``vector``.
+
+    With a ``factor`` (N,) the noise variance of a row is σ² times its factor.
 
     With ``G = ½(ααᵀ − P(K + σ²I)⁻¹)`` and ``α = (K + σ²I)⁻¹y`` the derivative is ``Σ G ∘ dK`` (Rasmussen & Williams
     2006, 5.9). Of a lengthscale, ``dK = −2σ_f²ρ′(r²)(x_d − x'_d)²/ℓ_d²``, whose sum takes two products with X. Passes
@@ -118,7 +123,7 @@ def evidence(vector: np.ndarray, kernel: str, X: np.ndarray, y: np.ndarray) -> t
     np.fill_diagonal(r2, 0.0)
     rho = CORRELATIONS[kernel](r2, theta.alpha)
     K = (theta.variance * rho.value).T  # symmetric, and in LAPACK's order
-    K[np.diag_indices(n)] += theta.noise
+    K[np.diag_indices(n)] += theta.noise * factor
     L, failed = lapack.dpotrf(K, lower=1, overwrite_a=1)
     if failed:
         return -np.inf, np.zeros_like(vector)
@@ -127,7 +132,7 @@ def evidence(vector: np.ndarray, kernel: str, X: np.ndarray, y: np.ndarray) -> t
     value = -0.5 * (y.shape[1] * (n * np.log(2 * np.pi) + logdet) + np.sum(y * alpha))
     inverse = lapack.dpotri(L, lower=1, overwrite_c=1)[0]  # the lower triangle; above it are zeros, and so in G
     G = blas.dsyrk(0.5, alpha, beta=-0.5 * y.shape[1], c=inverse, lower=1, overwrite_c=1)
-    trace = np.trace(G)
+    trace = np.sum(factor * np.diagonal(G))
     gradient = np.empty_like(vector)
     gradient[d] = 0.5 * (np.sum(y * alpha) - y.size) - theta.noise * trace
     gradient[d + 1] = theta.noise * trace
@@ -137,6 +142,21 @@ def evidence(vector: np.ndarray, kernel: str, X: np.ndarray, y: np.ndarray) -> t
     inner = (np.sum(G, axis=0) + np.sum(G, axis=1)) @ (Z * Z) - 2 * np.sum(Z * (G @ Z), axis=0)
     gradient[:d] = -4 * theta.variance * inner
     return float(value), gradient
+
+
+def conditional(
+    theta: Hyperparameters, kernel: str, X: np.ndarray, y: np.ndarray, noise: np.ndarray, new: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance (m,) of the function at ``new`` (m, D), given targets (n,) with noise variances (n,)."""
+
+    def covariance(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        squares = cdist(A / theta.lengthscale, B / theta.lengthscale, "sqeuclidean")
+        return theta.variance * CORRELATIONS[kernel](squares, theta.alpha).value
+
+    L = np.linalg.cholesky(covariance(X, X) + np.diag(noise))
+    solved = solve_triangular(L, np.column_stack([covariance(X, new), y]), lower=True)
+    rows, target = solved[:, :-1], solved[:, -1]
+    return rows.T @ target, np.maximum(theta.variance - np.sum(rows * rows, axis=0), 0.0)
 
 
 class Trained(NamedTuple):
@@ -166,11 +186,12 @@ def train(
     min_gain: float,
     deadline: float = np.inf,
     report: Callable[[int, float], Any] | None = None,
+    factor: np.ndarray | None = None,
 ) -> Trained:
     """Maximise the evidence by L-BFGS-B for at most ``steps`` iterations, or until five gain less than ``min_gain``.
 
     It ends soon after `time.perf_counter` passes ``deadline``, and on Ctrl-C. ``report(step, evidence)`` is called
-    after each iteration.
+    after each iteration. ``factor`` is as in `evidence`.
     """
     d = X.shape[1]
     best: list[Any] = [-np.inf, start.vector(kernel)]
@@ -178,7 +199,7 @@ def train(
     ends, latest = ["steps"], []
 
     def negative(vector):
-        value, gradient = evidence(vector, kernel, X, y)
+        value, gradient = evidence(vector, kernel, X, y, 1.0 if factor is None else factor)
         latest.append(value)
         if value > best[0]:
             best[:] = [value, vector.copy()]

@@ -91,15 +91,15 @@ class GaussianPrediction(Prediction):
         return GaussianPrediction(self.mean[rows], self.sd[rows], lambda *how: self.draw(*how)[:, rows])
 
     def quantile(self, q) -> np.ndarray:
-        levels = _levels(q)
+        levels = as_levels(q)
         quantiles = self.mean[..., None] + self.sd[..., None] * ndtri(levels)
         return quantiles.reshape(self.mean.shape + levels.shape)
 
     def cdf(self, y) -> np.ndarray:
-        return ndtr((_targets_like(y, self.mean.shape) - self.mean) / self.sd)
+        return ndtr((targets_like(y, self.mean.shape) - self.mean) / self.sd)
 
     def log_density(self, y) -> np.ndarray:
-        z = (_targets_like(y, self.mean.shape) - self.mean) / self.sd
+        z = (targets_like(y, self.mean.shape) - self.mean) / self.sd
         return -0.5 * (np.log(2 * np.pi) + z * z) - np.log(self.sd)
 
 
@@ -136,16 +136,16 @@ class WarpedPrediction(Prediction):
         return self._transform.inverse(self._transformed(normal, self._mean, self._sd, self._log_above), axis=2)
 
     def quantile(self, q) -> np.ndarray:
-        levels = _levels(q)
+        levels = as_levels(q)
         return self._targets(ndtri(np.atleast_1d(levels))).reshape(self.mean.shape + levels.shape)
 
     def cdf(self, y) -> np.ndarray:
-        y = _targets_like(y, self.mean.shape)
+        y = targets_like(y, self.mean.shape)
         above = np.exp(log_ndtr((self._mean - self._transform.forward(y)) / self._sd) - self._log_above)
         return np.where(self._is_possible(y), 1 - above, 0.0)
 
     def log_density(self, y) -> np.ndarray:
-        y = _targets_like(y, self.mean.shape)
+        y = targets_like(y, self.mean.shape)
         possible = self._is_possible(y)
         inside = np.where(possible, y, self.quantile(0.5))
         z = (self._transform.forward(inside) - self._mean) / self._sd
@@ -193,15 +193,15 @@ class CountPrediction(Prediction):
 
     def quantile(self, q) -> np.ndarray:
         """The smallest counts that reach each level."""
-        levels = _levels(q)
+        levels = as_levels(q)
         columns = [self._likelihood.predictive_quantile(*self._f, level) for level in levels.reshape(-1).tolist()]
         return np.concatenate(columns, axis=1).reshape(self.mean.shape + levels.shape)
 
     def cdf(self, y) -> np.ndarray:
-        return self._likelihood.predictive_cdf(*self._f, _targets_like(y, self.mean.shape)[:, None])[:, 0]
+        return self._likelihood.predictive_cdf(*self._f, targets_like(y, self.mean.shape)[:, None])[:, 0]
 
     def log_density(self, y) -> np.ndarray:
-        y = _targets_like(y, self.mean.shape)[:, None]
+        y = targets_like(y, self.mean.shape)[:, None]
         self._likelihood.check_targets(y)
         return on_padded_rows(lambda *f: _call(self._likelihood, "predictive_log_density", *f), *self._f, y)[:, 0]
 
@@ -272,7 +272,7 @@ def class_log_probabilities(likelihood: Likelihood, mean, var):
     return jax.lax.map(log_probabilities, (mean, var), batch_size=_PART)
 
 
-def _levels(q) -> np.ndarray:
+def as_levels(q) -> np.ndarray:
     """Levels of quantiles: one number, or a list of them."""
     levels = np.asarray(checks.floats("q", q), float)
     if levels.ndim > 1 or not levels.size or not np.all((levels > 0) & (levels < 1)):
@@ -280,7 +280,7 @@ def _levels(q) -> np.ndarray:
     return levels
 
 
-def _targets_like(y, shape: tuple[int, ...]) -> np.ndarray:
+def targets_like(y, shape: tuple[int, ...]) -> np.ndarray:
     """Targets in the shape of the predictions; ``y`` may be one number for all."""
     values = np.asarray(checks.floats("y", y), float)
     if values.shape not in ((), shape):

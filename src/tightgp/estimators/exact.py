@@ -51,16 +51,21 @@ class Exact:
                 def report(step: int, value: float) -> None:
                     bar.update(step, f"objective {value:.6g}")
 
-                return dense.train(start, name, X, y, length, REST * len(X), settings.deadline, report)
+                return dense.train(
+                    start, name, X, y, length, REST * len(X), settings.deadline, report, data.noise_factor
+                )
 
         with one_blas_thread():
             runs: list[dense.Trained] = []
             for start in starts:
                 runs.append(trained(start))
-                if _REASONS[runs[-1].end].by_user or runs[-1].evidence >= noise_alone(y) + CLEAR:
+                if _REASONS[runs[-1].end].by_user or runs[-1].evidence >= noise_alone(y, data.noise_factor) + CLEAR:
                     break
-            if max(run.evidence for run in runs) < noise_alone(y) < np.inf:
-                nothing = starts[0]._replace(variance=_NO_SIGNAL, noise=float(np.mean(y * y)))
+            if max(run.evidence for run in runs) < noise_alone(y, data.noise_factor) < np.inf:
+                nothing = starts[0]._replace(
+                    variance=_NO_SIGNAL,
+                    noise=float(np.mean(y * y / (1.0 if data.noise_factor is None else data.noise_factor[:, None]))),
+                )
                 runs.append(trained(nothing))
         best = max(runs, key=lambda run: run.evidence)
         path = np.array(best.path)

@@ -57,7 +57,11 @@ class Collapsed:
         """Train by L-BFGS, until it gains less than a user could notice."""
         options = settings.fit_options(len(model.Z)) | {"min_gain": REST * data.num_data}
         result = fit(model, data, "lbfgs", steps=self.plan.amount, tolerance=TOLERANCE, **options)
-        if not self.others or result.reason.by_user or result.objective >= noise_alone(data.targets) + CLEAR:
+        if (
+            not self.others
+            or result.reason.by_user
+            or result.objective >= noise_alone(data.targets, data.noise_factor) + CLEAR
+        ):
             return result
         # The start was good for some rows and bad for all: what it had before may be better.
         starts = [replace(self, kernel=kernel, noise=noise).start(model.Z) for kernel, noise in self.others]
@@ -204,7 +208,7 @@ def row_scales(posterior: Posterior, bound: Structure, data: Dataset) -> np.ndar
     """
     if not bound.is_bound:
         return None
-    left = np.asarray(posterior.residual_variance(data.X)) / np.asarray(posterior.noise_variance)
+    left = np.asarray(posterior.residual_variance(data.X)) / data.rows().noise(np.asarray(posterior.noise_variance))
     left = jnp.asarray(distributed.gather(left))
     by_row = bound if isinstance(bound, Rowwise) else DIAGONAL
     return np.asarray(by_row.scales(left, jnp.mean(left)))

@@ -1,41 +1,32 @@
-"""Regression with Gaussian noise."""
+"""Regression of numbers, with Gaussian or other noise."""
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
+import jax
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_sample_weight
 
 from tightgp import checks, distributed
-from tightgp.data import Dataset
-from tightgp.data.scaling import check_targets, mean_and_scale
+from tightgp.data.scaling import check_targets, warn_of_outliers
 from tightgp.estimators import plan as plans
 from tightgp.estimators import target_transform as transforms
 from tightgp.estimators.base import NumberPredictions, SparseGP
+from tightgp.estimators.cells import as_table
 from tightgp.estimators.distributions import Prediction, WarpedPrediction, on_padded_rows, prediction_of
-from tightgp.estimators.exact import Exact
-from tightgp.estimators.recipes import Collapsed, Recipe, Variational
-from tightgp.estimators.settings import DEFAULT_KERNEL, Settings
-from tightgp.estimators.start import Start, begin, noise_alone, search
-from tightgp.kernels import Kernel
-from tightgp.likelihoods import Gaussian
-from tightgp.means import Zero
+from tightgp.estimators.mixture_prediction import MixturePrediction
+from tightgp.estimators.mixtures import ScaleMixture
+from tightgp.estimators.noise import NAMES as NOISES
+from tightgp.estimators.noise import Noise
+from tightgp.estimators.noise_training import LEAST_ROWS, without_outliers
+from tightgp.estimators.regression_problem import Problem
+from tightgp.estimators.settings import Settings
+from tightgp.estimators.transform_check import confirmed
 from tightgp.models import ExactGP
 from tightgp.models.sgpr import PRECISIONS
-from tightgp.numerics.threads import one_blas_thread
-
-#: From how many nearest rows to predict, of which ``neighbours="auto"`` takes the best.
-NEIGHBOURS = (16, 64, 128)
-#: Fewer neighbours, which are quicker, are preferred to a gain of less than so many nats a row.
-_LITTLE = 0.01
-#: Nats that a model must gain on noise alone to have found anything.
-_SIGNAL = 1.0
-#: Reasons why training ended before it was done, so that its result says nothing of the inputs.
-_CUT_SHORT = ("step limit", "time limit", "callback", "interrupted")
-#: The share of a time limit after which the search for a start ends.
-_SEARCHING = 0.4
 
 
 @dataclass(eq=False, repr=False)
@@ -70,8 +61,12 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
             modelled with Gaussian noise. "auto" takes the one of most evidence, if it gains enough
             (``target_transform_``). Densities, quantiles, intervals and draws are those of the targets themselves, and
             intervals of transformed targets that are never negative are not either.
+        noise: "gaussian" (one variance), "student-t" (outliers count little), "heteroscedastic" (its variance is a
+            function of its own of the inputs), or "auto": the one under which left-out training rows have the highest
+            density, Gaussian unless another gains enough.
 
     Attributes:
+        noise_: Student's t or heteroscedastic noise, in units of standardised targets; None for one Gaussian.
         target_transform_: what was taken. Where it is not the target itself, ``target_mean_``, ``target_scale_`` and
             ``noise_variance_`` are those of the transformed targets.
 
@@ -85,6 +80,7 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
     neighbours: int | str = "auto"
     precision: str = "full"
     target_transform: str = "auto"
+    noise: str = "auto"
 
     task = "regression"
     _methods = ("exact", "collapsed", "minibatch")
@@ -100,6 +96,7 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         _checked_neighbours(self.neighbours)
         checks.choice("precision", self.precision, PRECISIONS)
         checks.choice("target_transform", self.target_transform, transforms.NAMES)
+        checks.choice("noise", self.noise, NOISES)
         if self.method == "minibatch":
             self._check_minibatch()
             if distributed.is_multiprocess():
@@ -113,59 +110,76 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
                 'pass method="collapsed", or precision="full"'
             )
 
-    def fit(self, X, y, *, noise_variance=None):
+    def fit(self, X, y, sample_weight=None, *, noise_variance=None):
         """Train on rows ``X`` and targets ``y``; where several processes do, on the rows of all of them.
+
+        ``sample_weight`` (n,) are precisions: the noise variance of a row is the learnt one, which new targets have,
+        divided by the row's weight. Rows of weight zero are left out.
 
         ``noise_variance`` (n,) is a part of each row's noise that is known, in the targets' units squared, such as the
         square of a measurement's standard error. The rest is learnt, and is that of new targets. A row that stands for
         the mean of w others has the known noise s²/w, if s² is that of one of them.
         """
         settings = self.check_parameters()
+        if sample_weight is not None:
+            X, y, sample_weight, noise_variance = _of_positive_weight(X, y, sample_weight, noise_variance)
         encoding, features, y = self._learn_inputs(X, y, multi_output=True, y_numeric=True)
         y = np.asarray(y, np.float64)
         distributed.check_same("the number of columns of y", str(y.shape[1:]).encode())
         known = self._checked_noise(noise_variance, y)
-        transform = self.target_transform if known is None else "none"
+        noise = self._possible_noise(y, known)
         check_targets(distributed.gather(y))
-        self.target_transform_ = transforms.choose(transform, features, y, settings.seed)
-        y = self.target_transform_.forward(y)
-        # Rows with much known noise say little about the mean and the scale.
-        mean, scale = mean_and_scale(distributed.gather(y if known is None else y[known <= np.median(known)]))
-        data = Dataset(features, (y - mean) / scale, None if known is None else known / np.square(scale))
-        num_data = distributed.total_count(data.num_data)
+        plan = plans.for_regression(
+            settings, distributed.total_count(len(y)), exact=known is None and self._leaves_it_open()
+        )
+        self.target_transform_ = self._transform(features, y, noise, known, settings)
+        z = self.target_transform_.forward(y)
         self.fitted_by_processes_ = distributed.is_multiprocess()
-        plan = plans.for_regression(settings, num_data, exact=known is None and self._leaves_it_open())
         keep_rows = self.neighbours != 0 and not self.fitted_by_processes_ and plan.method != "exact"
-        start = self._start(encoding.feature_names, features, data, settings)
-        kernel, noise = start.kernel, start.noise
-        recipe: Recipe | Exact
-        if plan.method == "exact":
-            own = isinstance(self.kernel, Kernel) or known is not None
-            recipe = Exact(start, plan, None if own else str(self.kernel or DEFAULT_KERNEL))
-        elif plan.method == "collapsed":
-            plain = self.fitted_by_processes_ or self.precision != "full"
-            bound = self.bound or ("diagonal" if plain else "vecchia" if keep_rows else "neighbours")
-            recipe = Collapsed(kernel, bound, plan, noise, keep_rows, self.precision, start.others)
-        else:
-            self._check_minibatch()
-            bound, likelihood = self.bound or "diagonal", Gaussian(noise)
-            recipe = Variational(kernel, likelihood, bound, plan, Zero(), data.num_outputs, keep_rows)
-        self._train(recipe, data, encoding, settings)
-        self._compare_with_noise(data, start)
+        weights = None if sample_weight is None else 1 / sample_weight
+        problem = Problem(self, settings, encoding, features, z, weights, known, plan, keep_rows)
+        fitted = problem.fitted(noise)
+        self._record(fitted.trained, encoding)
+        self.noise_ = fitted.noise
+        if fitted.noise is None and noise in ("auto", "gaussian"):
+            warn_of_outliers(distributed.gather(y), 'fit noise="student-t" (--noise student-t), which they do not sway')
         if keep_rows:
-            if self.neighbours == "auto":
-                self.posterior_ = self.posterior_.with_best_neighbours(
-                    NEIGHBOURS, num_rows=500, seed=settings.seed, tolerance=_LITTLE
-                )
-            used = self.posterior_.neighbours if self.neighbours == "auto" else min(self.neighbours, num_data)
+            used = self.posterior_.neighbours if self.neighbours == "auto" else min(self.neighbours, len(y))
             self.training_ += f" Predictions also use the {used} nearest training rows."
         elif self.neighbours and plan.method != "exact":
             self.training_ += " Predictions use the inducing points alone: several processes keep no training rows."
         if not self.target_transform_.is_identity:
             self.training_ += f" {self.target_transform_.describe()}"
-        noise = np.asarray(self.posterior_.noise_variance) * scale**2
-        self.target_mean_, self.target_scale_, self.noise_variance_ = map(_plain, (mean, scale, noise))
+        if self.noise_ is not None:
+            self.training_ += f" {self.noise_.describe()}"
+        own = self.posterior_.noise_variance if self.noise_ is None else self.noise_.typical_variance
+        self.target_mean_, self.target_scale_ = _plain(fitted.mean), _plain(fitted.scale)
+        self.noise_variance_ = _plain(np.asarray(own) * fitted.scale**2)
         return self
+
+    def _transform(self, features, y, noise: str, known, settings: Settings) -> transforms.TargetTransform:
+        """The transform of the targets; "auto" chooses without outliers where noise is robust against them."""
+        name = self.target_transform if known is None else "none"
+        moved = without_outliers(y) if name == "auto" and noise in ("auto", "student-t") else None
+        if moved is not None and moved.min() > y.min():  # what is learnt of them need not hold for smaller ones
+            name = "none"
+        some = slice(None) if moved is None else moved == y
+        found = transforms.choose(name, features[some], y[some], settings.seed)
+        return confirmed(found, features[some], y[some], noise, settings.seed) if name == "auto" else found
+
+    def _possible_noise(self, y: np.ndarray, known: np.ndarray | None) -> str:
+        """The noise to fit; "auto" where the rest of the problem allows other noise than Gaussian."""
+        why = ""
+        if y.ndim == 2:
+            why = "one target a row; fit each output by itself"
+        elif known is not None:
+            why = "noise that is not known; leave out noise_variance"
+        elif distributed.is_multiprocess():
+            why = "one process"
+        if why and self.noise not in ("auto", "gaussian"):
+            raise ValueError(f"noise={self.noise!r} needs {why}, or pass noise='gaussian'")
+        few = len(y) < LEAST_ROWS
+        return "gaussian" if why or (few and self.noise == "auto") else self.noise
 
     def _checked_noise(self, noise_variance, y: np.ndarray) -> np.ndarray | None:
         """Known noise variances (n,), or None."""
@@ -188,21 +202,6 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         plain = self.n_inducing is None and self.bound is None and self.precision == "full"
         return plain and not distributed.is_multiprocess()
 
-    def _start(self, names: tuple[str, ...], features: np.ndarray, data: Dataset, settings: Settings) -> Start:
-        if distributed.is_multiprocess():
-            return Start(*begin(self.kernel, names, features, data.targets, settings.seed))
-        with one_blas_thread():
-            return search(self.kernel, names, data, settings, settings.part_of_time(_SEARCHING))
-
-    def _compare_with_noise(self, data: Dataset, start: Start) -> None:
-        """Say so if the model is no better than noise alone."""
-        alone = noise_alone(data.targets)
-        cut_short = self.stop_reason_ in _CUT_SHORT
-        if self.fitted_by_processes_ or cut_short or not np.isfinite(alone) or self.objective_ >= alone + _SIGNAL:
-            return
-        told = "The inputs seem to say nothing about the target: the objective is no better than that of noise alone"
-        warnings.warn(f"{told} ({self.objective_:.6g} and {alone:.6g} nats; tried {start.tried})", stacklevel=3)
-
     def predict_distribution(self, X, include_noise=True) -> Prediction:
         """The distribution of a new target at each row, or with ``include_noise=False`` of the function behind it.
 
@@ -216,6 +215,8 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         """
         features = self._features(X)
         shift, scale = self.target_mean_, np.asarray(self.target_scale_)
+        if include_noise and self.noise_ is not None:
+            return self._mixture(self.noise_, features, np.asarray(shift), scale)
         method = self.posterior_.predict_y if include_noise else self.posterior_.predict_f
         mean, var = on_padded_rows(partial(method, neighbours=self._neighbours_used()), features)
         sample = self.posterior_.sample_y if include_noise else self.posterior_.sample_f
@@ -226,24 +227,47 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
 
         return prediction_of(self.target_transform_, mean * scale + shift, np.sqrt(var) * scale, draw)
 
+    def _mixture(self, noise: Noise, features: np.ndarray, shift: np.ndarray, scale: np.ndarray) -> MixturePrediction:
+        """The distribution of new targets under noise that is not one Gaussian."""
+        mean, var = on_padded_rows(partial(self.posterior_.predict_f, neighbours=self._neighbours_used()), features)
+        found = noise.mixture(features, mean, var)
+
+        def draw(key, n_samples):
+            function_key, noise_key = jax.random.split(key)
+            neighbours = self._neighbours_used(jointly=features)
+            F = np.asarray(self.posterior_.sample_f(function_key, features, n_samples, neighbours=neighbours))
+            return noise.draw(noise_key, features, mean, F) * scale + shift
+
+        in_units = ScaleMixture(found.mean * scale + shift, found.variance * scale**2, found.log_weight)
+        return MixturePrediction(self.target_transform_, in_units, draw)
+
     def predict(self, X, return_std=False, return_cov=False, include_noise=True):
         """Mean of a target at each row (n,) or (n, P); and if wanted its standard deviation, and the joint covariance.
 
         Both are those of a new target, or with ``include_noise=False`` of the function behind it. The covariance
         is (n, n) or (n, n, P), given the neighbours of all rows together; where these are more than 5000, given fewer
-        of each row's. Asked for both, it returns mean, standard deviation, covariance.
+        of each row's. Asked for both, it returns mean, standard deviation, covariance. Where targets were transformed
+        and noise is not one Gaussian, correlations are those of the transformed targets.
         """
         prediction = self.predict_distribution(X, include_noise)
         answer = [prediction.mean] + [prediction.sd] * bool(return_std)
         if return_cov:
-            features = self._features(X)
-            method = self.posterior_.predict_y if include_noise else self.posterior_.predict_f
-            cov = np.asarray(method(features, full_cov=True, neighbours=self._neighbours_used(jointly=features))[1])
-            cov = (cov if cov.ndim == 2 else np.moveaxis(cov, 0, 2)) * np.asarray(self.target_scale_) ** 2
-            if isinstance(prediction, WarpedPrediction):
-                cov = prediction.covariance(_correlation(cov))
-            answer.append(cov)
+            answer.append(self._covariance(self._features(X), prediction, include_noise))
         return tuple(answer) if len(answer) > 1 else prediction.mean
+
+    def _covariance(self, features: np.ndarray, prediction: Prediction, include_noise: bool) -> np.ndarray:
+        """The joint covariance of new targets, or of the function behind them."""
+        noise = self.noise_ if include_noise else None
+        method = self.posterior_.predict_y if include_noise and noise is None else self.posterior_.predict_f
+        mean, cov = map(np.asarray, method(features, full_cov=True, neighbours=self._neighbours_used(jointly=features)))
+        if noise is not None:
+            cov = cov + np.diag(noise.variance(features, mean))
+        cov = (cov if cov.ndim == 2 else np.moveaxis(cov, 0, 2)) * np.asarray(self.target_scale_) ** 2
+        if isinstance(prediction, WarpedPrediction):
+            return prediction.covariance(_correlation(cov))
+        if noise is not None and not self.target_transform_.is_identity:
+            return _correlation(cov) * prediction.sd[:, None] * prediction.sd
+        return cov
 
     def _neighbours_used(self, jointly: np.ndarray | None = None) -> int | None:
         """How many neighbours of each row a prediction uses, of single rows or of some jointly; None for none."""
@@ -265,6 +289,20 @@ def _checked_neighbours(neighbours: Any) -> int | str:
     if isinstance(neighbours, str):
         raise ValueError(f"neighbours must be a whole number of at least 0, or 'auto'; got {neighbours!r}")
     return checks.seed("neighbours", neighbours)
+
+
+def _of_positive_weight(X, y, sample_weight, noise_variance) -> tuple[Any, Any, np.ndarray, Any]:
+    """The rows of positive weight, and their weights."""
+    X = as_table(X)
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    keep = np.flatnonzero(weights > 0)
+    if len(keep) < len(weights):
+        if y is not None:
+            y = _safe_indexing(y, keep)
+        if noise_variance is not None:
+            noise_variance = np.asarray(noise_variance)[keep]
+        X = _safe_indexing(X, keep)
+    return X, y, weights[keep], noise_variance
 
 
 def _correlation(cov: np.ndarray) -> np.ndarray:

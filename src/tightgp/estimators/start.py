@@ -123,7 +123,7 @@ def search(kernel, names: tuple[str, ...], data: Dataset, settings: Settings, de
         best = min(best, *trained([changed], parts[0], steps), key=_worst)
     # Few rows of many columns may fit their noise: then what they had before, all lengthscales equal, is better.
     others = [plain]
-    if best.evidence < noise_alone(parts[0].targets) + CLEAR:
+    if best.evidence < noise_alone(parts[0].targets, parts[0].noise_factor) + CLEAR:
         others += [begin_at(one, 0.5) for one in _HIDDEN]
     if len(parts) > 1:
         first = min(trained([best.best, *others], parts[1], _FIRST_STEPS), key=_worst)
@@ -155,7 +155,8 @@ def _best(found: list[Trained], count: int) -> list[Hyperparameters]:
 def train_each(starts: list[Hyperparameters], name: str, data: Dataset, steps: int, deadline: float) -> list[Trained]:
     """Exact GPs trained from each start, in their order."""
     X, y, gain = np.asarray(data.X), np.asarray(data.targets), REST * data.num_data
-    found = [dense.train(start, name, X, y, steps, gain, deadline) for start in starts]
+    factor = data.noise_factor
+    found = [dense.train(start, name, X, y, steps, gain, deadline, factor=factor) for start in starts]
     if any(one.end == "interrupted" for one in found):
         raise KeyboardInterrupt
     return found
@@ -173,10 +174,15 @@ def hyperparameters(kernel: Any, noise: float) -> Hyperparameters:
     return Hyperparameters(np.asarray(kernel.lengthscale), float(kernel.variance), noise, alpha)
 
 
-def noise_alone(targets: np.ndarray) -> float:
-    """The log evidence of targets (n, P) as noise about zero, with the best noise variance for all of them."""
-    variance = float(np.mean(np.asarray(targets) ** 2))
-    return -0.5 * np.size(targets) * np.log(2 * np.pi * np.e * variance) if variance > 0 else np.inf
+def noise_alone(targets: np.ndarray, factor: np.ndarray | None = None) -> float:
+    """The log evidence of targets (n, P) as noise about zero, with the best noise variance for all of them.
+
+    With a ``factor`` (n,) that of a row is multiplied by its factor.
+    """
+    factor = np.ones(1) if factor is None else np.asarray(factor)
+    variance = float(np.mean(np.asarray(targets) ** 2 / factor[:, None]))
+    logs = np.log(2 * np.pi * np.e * variance) if variance > 0 else -np.inf
+    return -0.5 * np.size(targets) * (logs + float(np.mean(np.log(factor))))
 
 
 def _length(kernel: Kernel, names: tuple[str, ...]) -> float:

@@ -99,8 +99,9 @@ def _check_training(training, latents: Latents, outputs: int) -> None:
     _same("the array of training inputs", rows.X.shape, (count, columns))
     _same("the array of training targets", rows.y.shape, (count, outputs))
     _same("the array of weights", rows.weight.shape, (count,))
-    if rows.noise_variance is not None:
-        _same("the array of noise variances", rows.noise_variance.shape, (count,))
+    for noise in (rows.noise_variance, rows.noise_factor):
+        if noise is not None:
+            _same("the array of noise variances", noise.shape, (count,))
     if training.order is not None:
         order = training.order
         if order.shape != (count,) or not np.array_equal(np.sort(order), np.arange(count)):

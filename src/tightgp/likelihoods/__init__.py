@@ -2,7 +2,7 @@
 
 from tightgp.likelihoods.base import Likelihood
 from tightgp.likelihoods.binary import Bernoulli, Binomial
-from tightgp.likelihoods.counts import NegativeBinomial, Poisson
+from tightgp.likelihoods.counts import NegativeBinomial, Poisson, ZeroInflated
 from tightgp.likelihoods.fractions import Beta
 from tightgp.likelihoods.multiclass import RobustMax, Softmax
 from tightgp.likelihoods.ordinal import Ordinal
@@ -25,4 +25,5 @@ __all__ = [
     "RobustMax",
     "Softmax",
     "StudentT",
+    "ZeroInflated",
 ]

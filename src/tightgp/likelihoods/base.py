@@ -193,7 +193,13 @@ class Likelihood(eqx.Module):
 
     def with_known(self, known: Float[Array, " n"]) -> "Likelihood":
         """This likelihood with known noise variances of the rows, added to its own."""
-        raise ValueError(f"known noise variances go with Gaussian noise, not with {type(self).__name__}")
+        return self.of_rows(known, None)
+
+    def of_rows(self, known: Float[Array, " n"] | None, factor: Float[Array, " n"] | None) -> "Likelihood":
+        """This likelihood where rows have known noise variances, or factors of the likelihood's own."""
+        if known is None and factor is None:
+            return self
+        raise ValueError(f"noise variances of rows go with Gaussian noise, not with {type(self).__name__}")
 
     def _nodes(self, mean, var, key) -> tuple[Float[Array, "s n l"], Float[Array, " s"]]:
         """Values of f to average over, and the logarithms of their weights."""

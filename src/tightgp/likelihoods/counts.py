@@ -1,4 +1,4 @@
-"""Counts without an upper limit: Poisson and negative binomial."""
+"""Counts without an upper limit: Poisson and negative binomial, also with more zeros."""
 
 import jax
 import jax.numpy as jnp
@@ -6,9 +6,10 @@ import numpy as np
 from jax.scipy.special import gammaln
 from scipy import special
 
-from tightgp.likelihoods.base import LogLink, positive_per_output, whole_numbers
+from tightgp import checks
+from tightgp.likelihoods.base import Likelihood, LogLink, positive_per_output, whole_numbers
 from tightgp.likelihoods.special import log_beta, safe_exp
-from tightgp.parameters import Parameter, reader
+from tightgp.parameters import FLOOR, Parameter, positive, reader
 
 COUNTS = whole_numbers("counts (whole numbers from 0 on)")
 #: Above this rate a Gaussian replaces JAX's Poisson sampler, which works in float32 and with integers that overflow.
@@ -105,3 +106,68 @@ class NegativeBinomial(LogLink):
         low, high = Poisson().cdf_transition(y)
         smallest, largest = _log_gamma_range(1 / np.asarray(self.dispersion, np.float64))
         return low - largest, high - smallest
+
+
+class ZeroInflated(Likelihood):
+    """Counts that are zero with probability π whatever f, and otherwise follow Poisson or `NegativeBinomial`.
+
+    Args:
+        counts: `Poisson` or `NegativeBinomial`.
+        share: π, the share of zeros beyond those of ``counts``.
+
+    >>> likelihood = tgp.likelihoods.ZeroInflated(tgp.likelihoods.Poisson(), share=0.5)
+    >>> mean, var = likelihood.moments(np.array([[0.0]]))
+    >>> mean, var
+    (Array([[0.5]], dtype=float64), Array([[0.75]], dtype=float64))
+    """
+
+    support = COUNTS
+
+    counts: Poisson | NegativeBinomial
+    _odds: Parameter
+
+    def __init__(self, counts, share=0.1):
+        if not isinstance(counts, Poisson | NegativeBinomial):
+            raise ValueError(f"counts must be Poisson() or NegativeBinomial(), got {type(counts).__name__}")
+        share = checks.number("share", share)
+        if not 0 < share < 1:
+            raise ValueError(f"share must lie between 0 and 1, got {share!r}")
+        self.counts = counts
+        self._odds = positive(share / (1 - share), name="odds of share", floor=FLOOR, scalar=True)
+
+    @property
+    def share(self):
+        """The share π of zeros beyond those of the counts."""
+        odds = self._odds.value
+        return odds / (1 + odds)
+
+    def log_density(self, F, y):
+        odds = self._odds.value
+        inside = self.counts.log_density(F, y)
+        return jnp.where(y == 0, jnp.logaddexp(jnp.log(odds), inside), inside) - jnp.log1p(odds)
+
+    def moments(self, F):
+        share = self.share
+        mean, variance = self.counts.moments(F)
+        return (1 - share) * mean, (1 - share) * (variance + share * mean**2)
+
+    def predict(self, mean, var, key=None):
+        share = self.share
+        average, variance = self.counts.predict(mean, var)
+        return (1 - share) * average, (1 - share) * (variance + share * average**2)
+
+    def sample(self, key, F):
+        count_key, zero_key = jax.random.split(key)
+        is_zero = jax.random.bernoulli(zero_key, self.share, F.shape)
+        return jnp.where(is_zero, 0.0, self.counts.sample(count_key, F))
+
+    def cdf(self, F, y):
+        share = float(self.share)
+        return np.where(np.asarray(y) < 0, 0.0, share + (1 - share) * self.counts.cdf(F, y))
+
+    def cdf_transition(self, y):
+        return self.counts.cdf_transition(y)
+
+    def predictive_cdf(self, mean, var, y):
+        share, y = float(self.share), np.asarray(y)
+        return np.where(y < 0, 0.0, share + (1 - share) * self.counts.predictive_cdf(mean, var, y))

@@ -36,9 +36,10 @@ class Gaussian(ClosedForm):
 
     _noise_variance: Parameter | None
     known: Float[Array, "n 1"] | None
+    factor: Float[Array, "n 1"] | None
 
     def __init__(self, noise_variance=0.1):
-        self.known = self._noise_variance = None
+        self.known = self.factor = self._noise_variance = None
         if noise_variance is not None:
             self._noise_variance = positive_per_output(noise_variance, "noise_variance", squared=True)
 
@@ -49,11 +50,13 @@ class Gaussian(ClosedForm):
 
     @property
     def variance(self) -> Float[Array, "..."]:
-        """σ² plus the known noise variances of the rows."""
-        return self.noise_variance if self.known is None else self.noise_variance + self.known
+        """σ² times the rows' factors, plus their known noise variances."""
+        own = self.noise_variance if self.factor is None else self.noise_variance * self.factor
+        return own if self.known is None else own + self.known
 
-    def with_known(self, known) -> "Gaussian":
-        return eqx.tree_at(lambda g: g.known, self, known[:, None], is_leaf=lambda x: x is None)
+    def of_rows(self, known, factor) -> "Gaussian":
+        columns = tuple(None if a is None else a[:, None] for a in (known, factor))
+        return eqx.tree_at(lambda g: (g.known, g.factor), self, columns, is_leaf=lambda x: x is None)
 
     def sample(self, key, F):
         return F + jnp.sqrt(self.variance) * jax.random.normal(key, F.shape, F.dtype)

@@ -106,8 +106,8 @@ def check_data(data: Dataset, Z: Float[Array, "m d"], likelihood: Likelihood, ou
             f"y has {data.num_outputs} column(s) but the model has {outputs} output(s); "
             "pass num_latents= (or mixing=) to match y"
         )
-    if data.noise_variance is not None:
-        likelihood.with_known(jnp.zeros(1))
+    if data.noise_variance is not None or data.noise_factor is not None:
+        likelihood.of_rows(jnp.zeros(1), jnp.ones(1))
     if getattr(likelihood, "_noise_variance", 0) is None:
         check_noise_is_known(data)
     likelihood.check_targets(data.targets if isinstance(data.y, jax.core.Tracer) else np.asarray(data.targets))

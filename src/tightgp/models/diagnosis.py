@@ -65,8 +65,7 @@ def _priors(model):
 def _precision(model, rows, kernel):
     if not hasattr(model, "noise_variance"):
         return
-    known = 0.0 if rows.noise_variance is None else float(jnp.min(rows.noise_variance))
-    noise = float(model.noise_variance) + known
+    noise = float(jnp.min(rows.noise(model.noise_variance)))
     prior = float(jnp.max(kernel.diagonal(rows.X)))
     if rows.X.dtype == jnp.float32 and noise < 1e-4 * prior:
         yield (

@@ -92,8 +92,7 @@ class ExactGP(base.Model):
 
 def _noise(model: ExactGP, rows: Rows) -> Float[Array, " n"]:
     """Noise variance of each row."""
-    known = 0.0 if rows.noise_variance is None else rows.noise_variance
-    return jnp.broadcast_to(model.noise_variance.astype(rows.X.dtype) + known, (rows.num_rows,))
+    return rows.noise(model.noise_variance.astype(rows.X.dtype))
 
 
 @quickly_compiled

@@ -138,8 +138,8 @@ def _groups(functions: PosteriorFunctions, training: TrainingRows, noise) -> lis
 
 def _made_groups(functions: PosteriorFunctions, training: TrainingRows, noise) -> list[_Group]:
     rows: Any = training.rows.map(np.asarray)
-    noise = np.atleast_1d(np.asarray(noise))[None, :]
-    noise = noise if rows.noise_variance is None else noise + rows.noise_variance[:, None]
+    noise = np.atleast_1d(np.asarray(noise))
+    noise = np.stack([rows.noise(np.asarray(one)) for one in noise], axis=1)
     observed = ~np.isnan(rows.y)
     y = np.where(observed, rows.y - prior_mean(functions, jnp.asarray(rows.X)), 0.0)
     groups, start = [], 0

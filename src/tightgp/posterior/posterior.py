@@ -170,7 +170,7 @@ class Posterior(eqx.Module):
 
     def row_log_densities(self, rows: Rows, key: jax.Array) -> Float[Array, "n p"]:
         """Log densities of the targets of `Rows`; arbitrary numbers where a target is missing. Pure."""
-        likelihood = arguments.with_noise(self.likelihood, rows.noise_variance)
+        likelihood = self.likelihood.of_rows(rows.noise_variance, rows.noise_factor)
         if rows.input_variance is None:
             mean, var = marginals.marginals(self._functions, rows.X)
         else:
@@ -201,7 +201,7 @@ class Posterior(eqx.Module):
         rows = training.rows
         chosen = np.sort(np.random.default_rng(seed).permutation(rows.num_rows)[:num_rows])
         asked = rows.map(lambda a: np.asarray(a)[chosen])
-        likelihood = arguments.with_noise(self.likelihood, asked.noise_variance)
+        likelihood = self.likelihood.of_rows(asked.noise_variance, asked.noise_factor)
         gone = np.isnan(asked.y)
         targets = jnp.asarray(np.where(gone, likelihood.filler, asked.y))
         counts = sorted({min(checks.count("candidates", one), rows.num_rows - 1) for one in candidates} - {0})

@@ -91,7 +91,7 @@ def fingerprint(data) -> str:
     elif isinstance(data, Dataset) and distributed.is_multiprocess():
         return str(_sum_of_rows(data))
     elif isinstance(data, Dataset):
-        for array in (data.X, data.y, data.noise_variance, data.input_variance):
+        for array in (data.X, data.y, data.noise_variance, data.input_variance, data.noise_factor):
             if array is not None:
                 _absorb(whole, array)
     return whole.hexdigest()
@@ -99,7 +99,7 @@ def fingerprint(data) -> str:
 
 def _sum_of_rows(data: Dataset) -> int:
     """A hash that does not depend on which process has which row: the sum of a hash of each row."""
-    columns = [data.X, data.targets] + ([] if data.noise_variance is None else [data.noise_variance])
+    columns = [a for a in (data.X, data.targets, data.noise_variance, data.noise_factor) if a is not None]
     weights = np.random.default_rng(0).integers(1 << 63, size=sum(a[:1].size for a in columns), dtype=np.uint64) | 1
     total = np.zeros(1, np.uint64)  # an array, since sums of scalars warn when they overflow
     for i in range(0, data.num_data, _PART_ROWS):

@@ -332,6 +332,8 @@ def _weighed(rows: Rows, num_data: int) -> Rows:
 def _joined(parts: list[Rows]) -> Rows:
     if len({part.noise_variance is None for part in parts}) > 1:
         raise ValueError("some batches have noise_variance and some have not; give it for all or for none")
+    if len({part.noise_factor is None for part in parts}) > 1:
+        raise ValueError("some batches have noise_factor and some have not; give it for all or for none")
     if len({None if part.input_variance is None else part.input_variance.columns for part in parts}) > 1:
         raise ValueError(
             "batches differ in which inputs are uncertain; give input_variance of the same columns for all"

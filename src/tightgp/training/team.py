@@ -80,7 +80,9 @@ def check(model, data, rows: PlacedRows, job: Job, restarts: int, refresh: int) 
         if value:
             raise ValueError(f"{name} must be 0 where several processes train together")
     distributed.check_same("model", checkpoint.digest(model).encode())
-    columns = f"{data.num_inputs} {data.num_outputs} {data.X.dtype} {data.noise_variance is None}"
+    columns = (
+        f"{data.num_inputs} {data.num_outputs} {data.X.dtype} {data.noise_variance is None} {data.noise_factor is None}"
+    )
     distributed.check_same("the columns of the data", columns.encode())
 
 

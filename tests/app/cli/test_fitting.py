@@ -131,3 +131,26 @@ def test_resuming_with_another_table_is_refused(csv, tmp_path, monkeypatch):
     ran = run(*arguments, "--resume")
     assert ran.code == 2
     assert "was written by a fit with other" in ran.err
+
+
+def test_an_outlier_is_said_with_the_option_that_is_not_swayed_by_it(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-3, 3, 80)
+    y = np.sin(x) + 0.1 * rng.normal(size=80)
+    y[:2] = 1e9
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{a},{b}\n" for a, b in zip(x, y, strict=True)))
+    arguments = ("fit", tmp_path / "t.csv", "--target", "y", "--target-transform", "none", "--max-iter", "20")
+    ran = run(*arguments, "--out", tmp_path / "m", "--holdout", "0", "--noise", "gaussian")
+    assert ran.code == 0, ran.err
+    assert "--noise student-t" in ran.err
+    ran = run(*arguments, "--out", tmp_path / "n", "--holdout", "0", "--noise", "student-t")
+    assert ran.code == 0, ran.err
+    assert "Student's distribution" in ran.err
+    assert "(change: --noise gaussian)" in ran.err
+    assert "outliers count little" in (tmp_path / "n" / "report.html").read_text()
+    run("predict", tmp_path / "n", tmp_path / "t.csv", "--out", tmp_path / "p.csv")
+    predicted = read_table(tmp_path / "p.csv")
+    assert np.sqrt(np.mean((predicted["mean"] - np.sin(x)) ** 2)) < 0.1
+    ran = run("fit", tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "o", "--noise", "cauchy")
+    assert ran.code == 2
+    assert "--noise must be auto, gaussian, student-t or heteroscedastic" in ran.err

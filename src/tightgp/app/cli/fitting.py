@@ -60,6 +60,8 @@ def _fit(request: FitRequest, folder: FitFolder, terminal: Terminal, verbose: bo
         terminal.message(f"  {line}")
     if (transform := getattr(estimator, "target_transform_", None)) and not transform.is_identity:
         terminal.message(f"{transform.describe()[:-1]} (change: --target-transform none).")
+    if (noise := getattr(estimator, "noise_", None)) is not None:
+        terminal.message(f"{noise.describe()[:-1]} (change: --noise gaussian).")
     shown = _shown_in_report(estimator, problem)
     run_in_leader(lambda: _write(estimator, shown, problem, request, folder, terminal, verbose))
     return INTERRUPTED if _is_interrupted(estimator) else 0

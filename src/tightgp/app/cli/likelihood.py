@@ -15,6 +15,8 @@ ESTIMATORS: dict[str, type[Any]] = {
     "gaussian": SparseGPRegressor,
     "poisson": SparseGPCountRegressor,
     "negative_binomial": SparseGPCountRegressor,
+    "zero_inflated_poisson": SparseGPCountRegressor,
+    "zero_inflated_negative_binomial": SparseGPCountRegressor,
     "classes": SparseGPClassifier,
 }
 #: The mean up to which whole numbers may be counts; for larger ones Gaussian noise is as good.
@@ -68,6 +70,8 @@ _NAMES = {
     "gaussian": "Gaussian noise",
     "poisson": "Poisson counts",
     "negative_binomial": "negative binomial counts",
+    "zero_inflated_poisson": "zero-inflated Poisson counts",
+    "zero_inflated_negative_binomial": "zero-inflated negative binomial counts",
 }
 
 

@@ -38,9 +38,11 @@ Overwrite = Annotated[bool, option("Replace existing files.", "--overwrite")]
 
 
 #: What options may be: a test compares these with what the library knows, which would take seconds to import.
-LIKELIHOODS = ("gaussian", "poisson", "negative_binomial", "classes")
+COUNTS = ("poisson", "negative_binomial", "zero_inflated_poisson", "zero_inflated_negative_binomial")
+LIKELIHOODS = ("gaussian", *COUNTS, "classes")
 KERNELS = ("matern12", "matern32", "matern52", "squared_exponential", "rbf", "rational_quadratic")
 BOUNDS = ("vecchia", "neighbours", "block", "diagonal", "spherical", "standard", "power_ep")
+NOISES = ("auto", "gaussian", "student-t", "heteroscedastic")
 METHODS = ("auto", "minibatch", "exact", "collapsed", "full")
 UNPACKED_GB = 4.0
 
@@ -97,7 +99,11 @@ class Request(Columns):
     table: TableFile
     target: Annotated[str, option("Column to predict, by name or by number from 0 (-1 is the last).", "--target", "-t")]
     likelihood: Annotated[
-        str, option("gaussian, poisson, negative_binomial, classes, or auto to choose by the target.")
+        str,
+        option(
+            "gaussian, poisson, negative_binomial, zero_inflated_poisson, zero_inflated_negative_binomial, classes, or "
+            "auto to choose by the target."
+        ),
     ] = "auto"
     inducing: Annotated[
         str | None, option("Number of inducing points, or auto to add more while they help; chosen by default.")
@@ -177,6 +183,13 @@ class FitRequest(Request):
     method: Annotated[str, option("auto, minibatch, exact or collapsed (gaussian), or full (other likelihoods).")] = (
         "auto"
     )
+    noise: Annotated[
+        str,
+        option(
+            "gaussian, student-t (outliers count little), heteroscedastic (differs with the inputs), or auto to choose "
+            "by left-out rows (gaussian likelihood)."
+        ),
+    ] = "auto"
     precision: Annotated[str, option("full, or mixed: float32 kernel values (gaussian, collapsed).")] = "full"
 
     def check(self) -> None:
@@ -184,6 +197,7 @@ class FitRequest(Request):
         if self.bound is not None:
             _check_choice("--bound", self.bound, BOUNDS)
         _check_choice("--method", self.method, METHODS)
+        _check_choice("--noise", self.noise, NOISES)
         _check_choice("--precision", self.precision, ("full", "mixed"))
 
 

@@ -113,6 +113,8 @@ def make_estimator(name: str, request: Request, **parameters) -> Any:
     accepted = estimator().get_params()
     if "precision" not in accepted and getattr(request, "precision", "full") != "full":
         raise ValueError(f"--precision mixed requires the gaussian likelihood, not {name}")
+    if "noise" not in accepted and getattr(request, "noise", "auto") not in ("auto", "gaussian"):
+        raise ValueError(f"--noise {getattr(request, 'noise', '')} requires the gaussian likelihood, not {name}")
     numbers = {"n_inducing": request.num_inducing, "neighbours": request.num_neighbours, "random_state": request.seed}
     options = vars(request) | numbers | {"likelihood": name} | parameters
     return estimator(**{key: options[key] for key in options.keys() & accepted})

@@ -90,7 +90,8 @@ def remedies(content: Content) -> list[str]:
     shape = [one for one in (heldout.by_prediction if heldout else ()) if abs(one.observed - one.level) > _FAR_OFF]
     if shape and content.task == "regression":
         found.append(
-            "The noise is larger at some predictions than at others; try --target-transform log or yeo-johnson."
+            "The noise is larger at some predictions than at others; try --noise heteroscedastic, or "
+            "--target-transform log or yeo-johnson."
         )
     return found
 

@@ -19,7 +19,9 @@ def distance_sentence(estimator) -> str:
         return ""
     if estimator.seconds_ < _SHORTEST:
         return ""
-    data = Dataset(training.rows.X, training.rows.y, training.rows.noise_variance)
+    data = Dataset(
+        training.rows.X, training.rows.y, training.rows.noise_variance, noise_factor=training.rows.noise_factor
+    )
     bracket = model.evidence_bracket(data, effort=_EFFORT, seconds=_SHARE * estimator.seconds_)
     if bracket.certificate is None:
         return ""

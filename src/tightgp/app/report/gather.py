@@ -55,6 +55,8 @@ def gather(
         warnings.simplefilter("always", UserWarning)
         scores = None if heldout is None else score(estimator, heldout, heldout_rows, table, targets, names, notes)
         slices, fixed = vary_inputs(estimator, table, targets)
+    if (noise := getattr(estimator, "noise_", None)) is not None:
+        notes.insert(0, noise.describe())
     notes += [sentence(str(one.message)) for one in caught]
     if len(names) > 1:
         notes.append(f"There are {len(names)} outputs. Unless stated otherwise, the report shows {names[0]!r}.")
@@ -76,8 +78,10 @@ def gather(
 
 
 def _noise_sd(estimator) -> float | None:
-    """The noise in the target's units; None where there is none, or where it is that of a transformed target."""
+    """The noise in the target's units; None where there is none, it is no one number, or of a transformed target."""
     transform = getattr(estimator, "target_transform_", None)
+    if getattr(estimator, "noise_", None) is not None:
+        return None
     if estimator.noise_variance_ is None or not (transform is None or transform.is_identity):
         return None
     return float(np.sqrt(np.ravel(estimator.noise_variance_)[0]))
