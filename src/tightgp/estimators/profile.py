@@ -34,7 +34,7 @@ class ProfiledGP:
         """The GP at features X (n, D)."""
         lengths = _LENGTHS * max(1.0, 0.5 * np.sqrt(X.shape[1]))
         squares = squareform(pdist(X, "sqeuclidean")) / lengths[:, None, None] ** 2
-        correlations = eqx.filter_jit(Matern32()._correlation)(squares.reshape(-1, len(X)))
+        correlations = eqx.filter_jit(Matern32().correlation)(squares.reshape(-1, len(X)))
         values, vectors = np.linalg.eigh(np.asarray(correlations).reshape(squares.shape))
         return cls(np.maximum(values, 0.0), vectors)
 
