@@ -5,6 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from sklearn.base import RegressorMixin
 
@@ -217,14 +218,27 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         features = self._features(X)
         shift, scale = self.target_mean_, np.asarray(self.target_scale_)
         method = self.posterior_.predict_y if include_noise else self.posterior_.predict_f
-        mean, var = on_padded_rows(partial(method, neighbours=self._neighbours_used()), features)
+        mean, var = on_padded_rows(partial(method, neighbours=self.neighbours_used()), features)
         sample = self.posterior_.sample_y if include_noise else self.posterior_.sample_f
 
         def draw(key, n_samples):
-            neighbours = self._neighbours_used(jointly=features)
+            neighbours = self.neighbours_used(jointly=features)
             return np.asarray(sample(key, features, n_samples, neighbours=neighbours)) * scale + shift
 
         return prediction_of(self.target_transform_, mean * scale + shift, np.sqrt(var) * scale, draw)
+
+    def traced_outputs(self):
+        if not self.target_transform_.is_identity:
+            raise ValueError(
+                f"{self.target_transform_.describe()} An exported program has no such transform: fit with "
+                "target_transform='none', or export posterior_, which predicts transformed and standardised targets"
+            )
+        return super().traced_outputs()
+
+    def traced_predictions(self, features):
+        mean, var = self.posterior_.predict_y(features, neighbours=self.neighbours_used())
+        scale = np.asarray(self.target_scale_)
+        return mean * scale + np.asarray(self.target_mean_), jnp.sqrt(var) * scale
 
     def predict(self, X, return_std=False, return_cov=False, include_noise=True):
         """Mean of a target at each row (n,) or (n, P); and if wanted its standard deviation, and the joint covariance.
@@ -238,14 +252,14 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         if return_cov:
             features = self._features(X)
             method = self.posterior_.predict_y if include_noise else self.posterior_.predict_f
-            cov = np.asarray(method(features, full_cov=True, neighbours=self._neighbours_used(jointly=features))[1])
+            cov = np.asarray(method(features, full_cov=True, neighbours=self.neighbours_used(jointly=features))[1])
             cov = (cov if cov.ndim == 2 else np.moveaxis(cov, 0, 2)) * np.asarray(self.target_scale_) ** 2
             if isinstance(prediction, WarpedPrediction):
                 cov = prediction.covariance(_correlation(cov))
             answer.append(cov)
         return tuple(answer) if len(answer) > 1 else prediction.mean
 
-    def _neighbours_used(self, jointly: np.ndarray | None = None) -> int | None:
+    def neighbours_used(self, jointly: np.ndarray | None = None) -> int | None:
         """How many neighbours of each row a prediction uses, of single rows or of some jointly; None for none."""
         neighbours = _checked_neighbours(self.neighbours)
         if not neighbours or self.fitted_by_processes_ or isinstance(self.model_, ExactGP):
