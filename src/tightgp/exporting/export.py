@@ -1,5 +1,6 @@
 """`export`: a fitted model's predictions as a file that other programs run."""
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ import tightgp
 from tightgp import checks
 from tightgp.estimators.base import SparseGP
 from tightgp.io.files import atomic_write
-from tightgp.io.program import Description, Program, flatbuffers_installed
+from tightgp.io.program import Description, flatbuffers_installed, write_program
 from tightgp.posterior import Posterior
 
 #: Numbers that a program may make at a time, of rows by inducing points or by training rows.
@@ -62,8 +63,7 @@ def export(model, path, *, neighbours: int | None = None, platforms: tuple[str, 
         return
     flatbuffers_installed()
     predictor = predictor_of(model, neighbours)
-    content = _stablehlo(predictor, platforms)
-    Program(predictor.description, content).save(path, content)
+    write_program(path, predictor.description, _stablehlo(predictor, platforms))
 
 
 def _stablehlo(predictor: Predictor, platforms) -> bytes:
@@ -108,7 +108,7 @@ def _of_estimator(estimator: SparseGP, neighbours: int | None) -> Predictor:
     if not hasattr(estimator, "posterior_"):
         raise ValueError(f"this {type(estimator).__name__} is not fitted; fit it first")
     if neighbours is not None and "neighbours" in estimator.get_params():
-        estimator = _with_neighbours(estimator, neighbours)
+        estimator = copy.copy(estimator).set_params(neighbours=neighbours)
     elif neighbours:
         raise ValueError(f"neighbours goes with SparseGPRegressor, not {type(estimator).__name__}; leave it out")
     encoding = estimator.encoding_
@@ -119,12 +119,6 @@ def _of_estimator(estimator: SparseGP, neighbours: int | None) -> Predictor:
     used = _neighbours(estimator.posterior_, estimator.neighbours_used() or 0)
     description = _description(estimator.posterior_, used, names, outputs, type(estimator).__name__, classes)
     return Predictor(lambda X: estimator.traced_predictions(encoding.traced(X)), description)
-
-
-def _with_neighbours(estimator, neighbours: int):
-    import copy
-
-    return copy.copy(estimator).set_params(neighbours=neighbours)
 
 
 def _neighbours(post: Posterior, neighbours: int | None) -> int | None:

@@ -26,7 +26,7 @@ _INSTEAD = "pass neighbours=0, or give a name that does not end in .onnx, which 
 _SAME = {
     "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "max": "Max", "min": "Min", "pow": "Pow", "neg": "Neg",
     "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "abs": "Abs", "sin": "Sin", "cos": "Cos", "tanh": "Tanh",
-    "logistic": "Sigmoid", "erf": "Erf", "sign": "Sign", "floor": "Floor", "not": "Not", "and": "And", "or": "Or",
+    "logistic": "Sigmoid", "sign": "Sign", "floor": "Floor", "not": "Not", "and": "And", "or": "Or",
     "lt": "Less", "gt": "Greater", "le": "LessOrEqual", "ge": "GreaterOrEqual", "eq": "Equal",
 }  # fmt: skip
 _REDUCED = {"reduce_sum": "ReduceSum", "reduce_max": "ReduceMax", "reduce_min": "ReduceMin"}
@@ -258,9 +258,6 @@ class _Graph:
 
     def _expm1(self, eqn, value):
         return self.add("Sub", [self.add("Exp", [value]), np.ones((), eqn.invars[0].aval.dtype)])
-
-    def _erfc(self, eqn, value):
-        return self.add("Sub", [np.ones((), eqn.invars[0].aval.dtype), self.add("Erf", [value])])
 
     def _is_finite(self, eqn, value):
         return self.add("Not", [self.add("Or", [self.add("IsNaN", [value]), self.add("IsInf", [value])])])

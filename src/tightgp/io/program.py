@@ -1,5 +1,6 @@
 """Exported predictions: a file with a program and what its columns are, which runs without the model's code."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -46,41 +47,31 @@ class Program:
     (3,)
     """
 
-    def __init__(self, description: Description, program: bytes):
-        flatbuffers_installed()
-        from jax import export
-
-        self.description = description
-        if description.dtype == "float64" and not jax.config.read("jax_enable_x64"):
-            raise ValueError(
-                "the program computes in float64, but JAX runs without 64-bit floats here; unset TIGHTGP_X64, or call "
-                "jax.config.update('jax_enable_x64', True)"
-            )
-        self._call = jax.jit(export.deserialize(bytearray(program)).call)
+    def __init__(self, description: Description, call: Callable):
+        self.description, self._call = description, call
 
     @classmethod
     def load(cls, path) -> "Program":
         """Read what `tightgp.export` wrote. No code in the file runs but the program's arithmetic."""
+        flatbuffers_installed()
         content = modelfile.read(path, KIND)
         try:
-            made = cls(Description(**content["description"]), content["program"].tobytes())
-        except ImportError:
-            raise
+            description, program = Description(**content["description"]), content["program"].tobytes()
         except (KeyError, TypeError, AttributeError) as error:
             raise ModelFileError(f"{path} is damaged: {error}; get another copy of it") from None
-        except Exception as error:  # what JAX raises of a program of another version has no class of its own
-            if isinstance(error, ValueError) and "TIGHTGP_X64" in str(error):
-                raise
-            by = content["description"].get("made_by", "another version")
-            raise ModelFileError(
-                f"{path} was made by {by}, and JAX {jax.__version__} cannot read it; export the model again"
-            ) from None
-        return made
+        if description.dtype == "float64" and not jax.config.read("jax_enable_x64"):
+            raise ValueError(
+                f"{path} computes in float64, but JAX runs without 64-bit floats here; unset TIGHTGP_X64, or call "
+                "jax.config.update('jax_enable_x64', True)"
+            )
+        from jax import export
 
-    def save(self, path, program: bytes) -> None:
-        """Write it, completely or not at all."""
-        content = {"description": asdict(self.description), "program": np.frombuffer(program, np.uint8)}
-        modelfile.write(content, path, KIND)
+        try:
+            return cls(description, jax.jit(export.deserialize(bytearray(program)).call))
+        except Exception:  # what JAX raises of a program that it cannot read has no class of its own
+            raise ModelFileError(
+                f"{path} was made by {description.made_by}, and JAX {jax.__version__} cannot read it; export it again"
+            ) from None
 
     def __call__(self, X) -> dict[str, np.ndarray]:
         """Predictions by name, for rows (n, C) as an array, or a frame that has the columns."""
@@ -103,6 +94,12 @@ class Program:
         if rows.ndim != 2 or rows.shape[1] != len(names) or not len(rows):
             raise ValueError(f"X must have shape (n, {len(names)}) and at least one row, got {rows.shape}")
         return rows
+
+
+def write_program(path, description: Description, program: bytes) -> None:
+    """Write a serialised program and its description, completely or not at all."""
+    content = {"description": asdict(description), "program": np.frombuffer(program, np.uint8)}
+    modelfile.write(content, path, KIND)
 
 
 def flatbuffers_installed() -> None:
