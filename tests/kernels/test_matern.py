@@ -22,8 +22,9 @@ def test_half_integers_are_the_other_matern_kernels(nu, kind):
     ("nu", "error"), [(0.26, 1e-4), (0.5, 3e-8), (0.8, 1e-8), (3.3, 1e-8), (20.0, 1e-9), (90.0, 1e-9)]
 )
 def test_values_are_those_of_the_bessel_function(nu, error):
-    exact = [matern(r, nu) for r in R]
-    np.testing.assert_allclose(matern_correlation(R[None] ** 2, np.array(nu))[0], exact, rtol=0, atol=error)
+    rows = R if nu < 10 else R[R > 0.01]  # nearer to zero the Bessel function overflows
+    got = matern_correlation(rows[None] ** 2, np.array(nu))[0]
+    np.testing.assert_allclose(got, [matern(r, nu) for r in rows], rtol=0, atol=error)
 
 
 def test_the_derivative_by_smoothness_is_that_of_the_bessel_function():
