@@ -1,12 +1,10 @@
-"""The HTTP service: paths, limits, metrics. `Answering` does the work."""
+"""The HTTP service: paths, limits, metrics. `Answering` does the work.
+
+FastAPI and the client of Prometheus are an extra, so they are imported where they are used.
+"""
 
 import time
 from typing import Any
-
-import anyio
-from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, PlainTextResponse
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from tightgp import __version__
 from tightgp.app.cli.failures import describe, is_out_of_memory
@@ -21,6 +19,8 @@ class Metrics:
     """What Prometheus is told."""
 
     def __init__(self):
+        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
         self.registry = CollectorRegistry()
         given = {"registry": self.registry}
         self.requests = Counter("tightgp_requests", "Requests for predictions, by status.", ["status"], **given)
@@ -29,7 +29,7 @@ class Metrics:
         self.waiting = Gauge("tightgp_requests_in_progress", "Requests that are being answered or wait.", **given)
 
 
-def make_app(answering: Answering, max_bytes: int, max_waiting: int) -> FastAPI:
+def make_app(answering: Answering, max_bytes: int, max_waiting: int) -> Any:
     """The service of one model.
 
     Args:
@@ -37,6 +37,11 @@ def make_app(answering: Answering, max_bytes: int, max_waiting: int) -> FastAPI:
         max_bytes: most bytes of a request's body.
         max_waiting: most requests at a time; others are refused with status 503.
     """
+    import anyio
+    from fastapi import FastAPI, Request
+    from fastapi.responses import JSONResponse, PlainTextResponse
+    from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
     app = FastAPI(title="tightgp", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
     metrics = Metrics()
     schema = answering.schema()
@@ -58,7 +63,8 @@ def make_app(answering: Answering, max_bytes: int, max_waiting: int) -> FastAPI:
     @app.post("/predict")
     async def predict(request: Request) -> JSONResponse:
         nonlocal in_progress
-        start, status, answer = time.perf_counter(), 200, {}
+        start, status = time.perf_counter(), 200
+        answer: dict[str, Any] = {}
         in_progress += 1
         metrics.waiting.set(in_progress)
         try:
@@ -68,9 +74,7 @@ def make_app(answering: Answering, max_bytes: int, max_waiting: int) -> FastAPI:
                 body = await _body(request, max_bytes)
                 answer = await anyio.to_thread.run_sync(answering.answer, body)
                 metrics.rows.inc(len(answer["predictions"]))
-        except TooLongError as error:
-            status, answer = 413, {"error": str(error)}
-        except TooMuchError as error:
+        except (TooLongError, TooMuchError) as error:
             status, answer = 413, {"error": str(error)}
         except ValueError as error:
             status, answer = 422, {"error": " ".join(str(error).split())}
@@ -86,7 +90,7 @@ def make_app(answering: Answering, max_bytes: int, max_waiting: int) -> FastAPI:
     return app
 
 
-async def _body(request: Request, max_bytes: int) -> bytes:
+async def _body(request: Any, max_bytes: int) -> bytes:
     """The body, of which no more is read than is allowed."""
     told = request.headers.get("content-length", "")
     parts, size = [], int(told) if told.isdecimal() else 0
