@@ -667,6 +667,10 @@ def test_neighbours_within_transformations(fixed, post, monkeypatch):
             strict=True,
         ):
             np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-10)
+    step = jnp.linspace(-1.0, 1.0, Xs.size).reshape(Xs.shape)
+    total = jax.jit(lambda X: jnp.sum(post.predict_f(X, neighbours=4)[0]))
+    slope = jnp.sum(jax.grad(total)(Xs) * step)
+    np.testing.assert_allclose(slope, (total(Xs + 1e-6 * step) - total(Xs - 1e-6 * step)) / 2e-6, rtol=1e-5)
     for call in joints:
         with pytest.raises(ValueError, match="outside of JAX transformations"):
             jax.jit(lambda X, call=call: call(post, X))(Xs)
