@@ -59,11 +59,25 @@ def test_links_in_the_documentation_lead_somewhere(page):
     assert [link for link in links if link and not (page.parent / link).exists()] == []
 
 
+def python_of(page: Path) -> list[str]:
+    """The blocks of Python on a page."""
+    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["kernels.md"])
+def test_python_on_pages_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {"__name__": "page"}
+    for block in python_of(ROOT / "docs" / name):
+        exec(compile(block, name, "exec"), names)
+
+
 @pytest.mark.slow
 def test_the_readme_s_python_runs(tmp_path, monkeypatch):
     """All of it, one block after the other, as a reader would paste it."""
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    blocks = python_of(ROOT / "README.md")
     assert len(blocks) >= 2
     names: dict = {}
     for block in blocks:

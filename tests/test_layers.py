@@ -25,6 +25,7 @@ LAYERS = (
     ("placing",),
     ("datasets",),
     ("estimators",),
+    ("exporting",),
     ("app",),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

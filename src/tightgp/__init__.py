@@ -43,7 +43,9 @@ if _TYPE_CHECKING:
     from tightgp.bounds.structures import Block, Neighbours, PowerEP, Structure, Vecchia
     from tightgp.data import Batches, Dataset
     from tightgp.estimators import BayesianGPLVM, SparseGPClassifier, SparseGPCountRegressor, SparseGPRegressor
+    from tightgp.exporting import export
     from tightgp.io.modelfile import load, save
+    from tightgp.io.program import Program
     from tightgp.models import GPLVM, ODVGP, SGPR, SOLVEGP, SVGP, VGP, DeepGP, ExactGP, HiddenLayer
     from tightgp.numerics.linalg import NumericalError
     from tightgp.parameters import assign, freeze, named_parameters, unfreeze, with_priors
@@ -60,7 +62,9 @@ _NAMES = {
     "bounds.structures": ("Block", "Neighbours", "PowerEP", "Structure", "Vecchia"),
     "data": ("Batches", "Dataset"),
     "estimators": ("BayesianGPLVM", "SparseGPClassifier", "SparseGPCountRegressor", "SparseGPRegressor"),
+    "exporting": ("export",),
     "io.modelfile": ("load", "save"),
+    "io.program": ("Program",),
     "models": ("GPLVM", "ODVGP", "SGPR", "SOLVEGP", "SVGP", "VGP", "DeepGP", "ExactGP", "HiddenLayer"),
     "numerics.linalg": ("NumericalError",),
     "parameters": ("assign", "freeze", "named_parameters", "unfreeze", "with_priors"),
@@ -92,6 +96,7 @@ __all__ = [
     "NumericalError",
     "Posterior",
     "PowerEP",
+    "Program",
     "SparseGPClassifier",
     "SparseGPCountRegressor",
     "SparseGPRegressor",
@@ -101,6 +106,7 @@ __all__ = [
     "assign",
     "datasets",
     "distributed",
+    "export",
     "fit",
     "freeze",
     "inducing",

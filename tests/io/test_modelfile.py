@@ -91,10 +91,10 @@ class CustomKernel(tgp.kernels.Kernel):
     rate: jax.Array
     word: str = eqx.field(static=True)
 
-    def _matrix(self, X, X2):
+    def matrix(self, X, X2):
         return self.rate * X @ (X if X2 is None else X2).T
 
-    def _diagonal(self, X):
+    def variances(self, X):
         return self.rate * jnp.sum(X * X, axis=1)
 
 

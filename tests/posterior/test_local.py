@@ -664,22 +664,40 @@ def test_one_way_to_predict_at_a_time(fixed, post, full_cov):
         post.predict_y(Xs, neighbours=4, exact_conditional=True, full_cov=full_cov)
 
 
-def test_neighbours_are_looked_for_outside_of_transformations(fixed, post):
+def test_neighbours_within_transformations(fixed, post, monkeypatch):
+    """Marginal predictions go through them, joint ones do not, and a posterior that is made there has no neighbours."""
     *_, Xs = fixed
     Xs = jnp.asarray(Xs)
-    calls = [
+    marginals = [
         lambda p, X: p.predict_f(X, neighbours=4),
-        lambda p, X: p.predict_f(X, neighbours=4, full_cov=True),
         lambda p, X: p.predict_y(X, neighbours=4),
         lambda p, X: p.log_density(X, jnp.zeros(TESTS), neighbours=4),
+    ]
+    joints = [
+        lambda p, X: p.predict_f(X, neighbours=4, full_cov=True),
         lambda p, X: p.sample_f(jax.random.key(0), X, neighbours=4),
         lambda p, X: p.sample_y(jax.random.key(0), X, neighbours=4),
     ]
-    for call in calls:
+    for call in marginals:
+        for got, wanted in zip(
+            jax.tree.leaves(jax.jit(lambda X, call=call: call(post, X))(Xs)),
+            jax.tree.leaves(call(post, Xs)),
+            strict=True,
+        ):
+            np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-10)
+    step = jnp.linspace(-1.0, 1.0, Xs.size).reshape(Xs.shape)
+    total = jax.jit(lambda X: jnp.sum(post.predict_f(X, neighbours=4)[0]))
+    slope = jnp.sum(jax.grad(total)(Xs) * step)
+    np.testing.assert_allclose(slope, (total(Xs + 1e-6 * step) - total(Xs - 1e-6 * step)) / 2e-6, rtol=1e-5)
+    for call in joints:
         with pytest.raises(ValueError, match="outside of JAX transformations"):
             jax.jit(lambda X, call=call: call(post, X))(Xs)
+    for call in (*marginals, *joints):
         with pytest.raises(ValueError, match="outside of JAX transformations"):
             eqx.filter_jit(lambda p, call=call: call(p, Xs))(post)
+    monkeypatch.setattr(local, "MAX_TRACED", 3)
+    with pytest.raises(ValueError, match=r"at most 3 are feasible: pass neighbours=0"):
+        jax.make_jaxpr(lambda X: marginals[0](post, X))(Xs)
 
 
 def test_too_many_neighbours_for_a_joint_prediction(fixed, post, monkeypatch):

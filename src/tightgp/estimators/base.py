@@ -166,6 +166,18 @@ class SparseGP(GPEstimator):
     def predict_distribution(self, X) -> Any:
         """The distribution of a new target at each row of ``X``."""
 
+    @abc.abstractmethod
+    def traced_predictions(self, features: Any) -> tuple:
+        """The arrays that `traced_outputs` names, of features (n, D) within a JAX transformation."""
+
+    def traced_outputs(self) -> tuple[str, ...]:
+        """The names of what an exported program gives."""
+        return ("mean", "sd")
+
+    def neighbours_used(self) -> int | None:
+        """How many neighbours of each row a prediction uses; None for none."""
+        return None
+
     def log_density(self, X, y):
         """Log density (or probability) of each target under its predictive distribution, in the shape of ``y``."""
         return self.predict_distribution(X).log_density(y)

@@ -2,6 +2,7 @@
 
 from dataclasses import KW_ONLY, dataclass
 
+import jax.numpy as jnp
 import numpy as np
 from scipy.special import logit, ndtri
 from sklearn.base import ClassifierMixin
@@ -61,14 +62,17 @@ class SparseGPClassifier(ClassifierMixin, SparseGP):
 
     def predict_distribution(self, X) -> ClassPrediction:
         """The probability of each class at each row, in the order of ``classes_``."""
-        features = self._features(X)
-        posterior = self.posterior_
+        return ClassPrediction(self.classes_, on_padded_rows(self._log_probabilities, self._features(X)))
 
-        def log_probabilities(features):
-            mean, var = (f.reshape(len(features), -1) for f in posterior.predict_f(features))
-            return class_log_probabilities(posterior.likelihood, mean, var)
+    def _log_probabilities(self, features):
+        mean, var = (f.reshape(features.shape[0], -1) for f in self.posterior_.predict_f(features))
+        return class_log_probabilities(self.posterior_.likelihood, mean, var)
 
-        return ClassPrediction(self.classes_, on_padded_rows(log_probabilities, features))
+    def traced_outputs(self):
+        return ("probability",)
+
+    def traced_predictions(self, features):
+        return (jnp.exp(self._log_probabilities(features)),)
 
     def predict(self, X):
         """The most probable class of each row."""

@@ -2,6 +2,7 @@
 
 from dataclasses import KW_ONLY, dataclass
 
+import jax.numpy as jnp
 import numpy as np
 from sklearn.base import RegressorMixin
 
@@ -75,6 +76,10 @@ class SparseGPCountRegressor(NumberPredictions, RegressorMixin, SparseGP):
             return np.asarray(self.posterior_.sample_y(key, features, n_samples))
 
         return CountPrediction(self.posterior_.likelihood, mean[:, None], var[:, None], draw)
+
+    def traced_predictions(self, features):
+        mean, var = self.posterior_.predict_y(features)
+        return mean, jnp.sqrt(var)
 
     def predict(self, X, return_std=False):
         """Mean of a new count at each row (n,); and if wanted its standard deviation."""

@@ -269,7 +269,7 @@ def class_log_probabilities(likelihood: Likelihood, mean, var):
         draws = jax.lax.map(lambda key: likelihood.predict(m[None], v[None], key)[0][0], keys)
         return jnp.log(jnp.mean(draws, axis=0))
 
-    return jax.lax.map(log_probabilities, (mean, var), batch_size=_PART)
+    return jax.lax.map(log_probabilities, (mean, var), batch_size=_PART if isinstance(mean.shape[0], int) else None)
 
 
 def as_levels(q) -> np.ndarray:

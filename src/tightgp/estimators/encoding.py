@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from tightgp import checks
@@ -87,6 +88,12 @@ class Column:
     def standardise(self, features: list[np.ndarray]) -> list[np.ndarray]:
         """Its features minus their shift, divided by their scale."""
         return [(f - shift) / scale for f, shift, scale in zip(features, self.shift, self.scale, strict=True)]
+
+    def of_numbers(self, values: Any, missing: Any) -> list[Any]:
+        """The features of a column of numbers (n,), of NumPy or of JAX, before they are standardised."""
+        xp: Any = np if isinstance(values, np.ndarray) else jnp
+        features = [xp.where(missing, self.fill, values)]
+        return [*features, missing.astype(features[0].dtype)] if self.missing else features
 
     def describe(self) -> str | None:
         """How it is encoded, in one sentence; None for numbers without a missing cell."""
@@ -176,6 +183,21 @@ class Encoding:
             zeros = "levels that the training rows did not have are encoded as zeros"
             warnings.warn(f"{zeros}; {'; '.join(unseen)}", UserWarning, stacklevel=2)
         return np.stack(features, axis=1)
+
+    def traced(self, X: Any) -> Any:
+        """Features (n, D) of rows of numbers (n, C) within a JAX transformation; NaN is a missing cell."""
+        features: list[Any] = []
+        for i, column in enumerate(self.columns):
+            features += column.standardise(column.of_numbers(X[:, i], jnp.isnan(X[:, i])))
+        return jnp.stack(features, axis=1)
+
+    def check_traceable(self) -> None:
+        """Refuse columns that are not numbers: programs have no texts and no dates."""
+        if others := [column.name for column in self.columns if column.kind != "number"]:
+            raise ValueError(
+                f"the column(s) {first_few(others)} are texts, dates or levels, which an exported program cannot read; "
+                "encode them as numbers before fitting, or export posterior_, which takes encoded rows"
+            )
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -289,12 +311,11 @@ def _features(column: Column, cells: Cells) -> list[np.ndarray]:
             return [*features, cells.missing.astype(np.float64)] if column.missing else features
         return [(levels == column.levels.index(level)).astype(np.float64) for level in column.encoded_levels]
     if column.kind == "number":
-        features = [np.where(cells.missing, column.fill, cells.values)]
-    else:
-        origin = column.origin or 0
-        times = np.where(cells.missing, origin + round(column.fill * DAY), cells.values)
-        features = [np.where(cells.missing, column.fill, (times - origin) / DAY)]
-        for period in column.periods:
-            phase = 2 * np.pi * ((times % PERIODS[period]) / PERIODS[period])
-            features += [np.sin(phase), np.cos(phase)]
+        return column.of_numbers(cells.values, cells.missing)
+    origin = column.origin or 0
+    times = np.where(cells.missing, origin + round(column.fill * DAY), cells.values)
+    features = [np.where(cells.missing, column.fill, (times - origin) / DAY)]
+    for period in column.periods:
+        phase = 2 * np.pi * ((times % PERIODS[period]) / PERIODS[period])
+        features += [np.sin(phase), np.cos(phase)]
     return [*features, cells.missing.astype(np.float64)] if column.missing else features

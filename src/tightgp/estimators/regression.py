@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import _safe_indexing
@@ -218,28 +219,46 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         if include_noise and self.noise_ is not None:
             return self._mixture(self.noise_, features, np.asarray(shift), scale)
         method = self.posterior_.predict_y if include_noise else self.posterior_.predict_f
-        mean, var = on_padded_rows(partial(method, neighbours=self._neighbours_used()), features)
+        mean, var = on_padded_rows(partial(method, neighbours=self.neighbours_used()), features)
         sample = self.posterior_.sample_y if include_noise else self.posterior_.sample_f
 
         def draw(key, n_samples):
-            neighbours = self._neighbours_used(jointly=features)
+            neighbours = self.neighbours_used(jointly=features)
             return np.asarray(sample(key, features, n_samples, neighbours=neighbours)) * scale + shift
 
         return prediction_of(self.target_transform_, mean * scale + shift, np.sqrt(var) * scale, draw)
 
     def _mixture(self, noise: Noise, features: np.ndarray, shift: np.ndarray, scale: np.ndarray) -> MixturePrediction:
         """The distribution of new targets under noise that is not one Gaussian."""
-        mean, var = on_padded_rows(partial(self.posterior_.predict_f, neighbours=self._neighbours_used()), features)
+        mean, var = on_padded_rows(partial(self.posterior_.predict_f, neighbours=self.neighbours_used()), features)
         found = noise.mixture(features, mean, var)
 
         def draw(key, n_samples):
             function_key, noise_key = jax.random.split(key)
-            neighbours = self._neighbours_used(jointly=features)
+            neighbours = self.neighbours_used(jointly=features)
             F = np.asarray(self.posterior_.sample_f(function_key, features, n_samples, neighbours=neighbours))
             return noise.draw(noise_key, features, mean, F) * scale + shift
 
         in_units = ScaleMixture(found.mean * scale + shift, found.variance * scale**2, found.log_weight)
         return MixturePrediction(self.target_transform_, in_units, draw)
+
+    def traced_outputs(self):
+        if not self.target_transform_.is_identity:
+            raise ValueError(
+                f"{self.target_transform_.describe()} An exported program has no such transform: fit with "
+                "target_transform='none', or export posterior_, which predicts transformed and standardised targets"
+            )
+        if self.noise_ is not None:
+            raise ValueError(
+                f"{self.noise_.describe()} An exported program has no such noise: fit with noise='gaussian', or export "
+                "posterior_, which predicts standardised targets"
+            )
+        return super().traced_outputs()
+
+    def traced_predictions(self, features):
+        mean, var = self.posterior_.predict_y(features, neighbours=self.neighbours_used())
+        scale = np.asarray(self.target_scale_)
+        return mean * scale + np.asarray(self.target_mean_), jnp.sqrt(var) * scale
 
     def predict(self, X, return_std=False, return_cov=False, include_noise=True):
         """Mean of a target at each row (n,) or (n, P); and if wanted its standard deviation, and the joint covariance.
@@ -259,7 +278,7 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         """The joint covariance of new targets, or of the function behind them."""
         noise = self.noise_ if include_noise else None
         method = self.posterior_.predict_y if include_noise and noise is None else self.posterior_.predict_f
-        mean, cov = map(np.asarray, method(features, full_cov=True, neighbours=self._neighbours_used(jointly=features)))
+        mean, cov = map(np.asarray, method(features, full_cov=True, neighbours=self.neighbours_used(jointly=features)))
         if noise is not None:
             cov = cov + np.diag(noise.variance(features, mean))
         cov = (cov if cov.ndim == 2 else np.moveaxis(cov, 0, 2)) * np.asarray(self.target_scale_) ** 2
@@ -269,7 +288,7 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
             return _correlation(cov) * prediction.sd[:, None] * prediction.sd
         return cov
 
-    def _neighbours_used(self, jointly: np.ndarray | None = None) -> int | None:
+    def neighbours_used(self, jointly: np.ndarray | None = None) -> int | None:
         """How many neighbours of each row a prediction uses, of single rows or of some jointly; None for none."""
         neighbours = _checked_neighbours(self.neighbours)
         if not neighbours or self.fitted_by_processes_ or isinstance(self.model_, ExactGP):

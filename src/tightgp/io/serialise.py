@@ -22,6 +22,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tightgp.parameters import Parameter
+
 #: The packages of tightgp whose classes a file may contain.
 _PACKAGES = "kernels means priors parameters likelihoods numerics data bounds posterior models estimators"
 #: Arrays of strings hold names and labels; larger ones than this many bytes are refused.
@@ -239,10 +241,17 @@ def _strings(dtype: str, shape: list[int], values: list) -> np.ndarray:
 
 
 def conforms(value, hint) -> bool:
-    """Whether ``value`` fits a type annotation: unions, tuples, arrays with their number of axes, classes."""
+    """Whether ``value`` fits a type annotation: unions, tuples, arrays with their number of axes, classes.
+
+    Where a network has arrays, a model has parameters.
+    """
     if hint is Any or isinstance(hint, str | typing.TypeVar):
         return True
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return value in arguments
+    if isinstance(value, Parameter) and isinstance(hint, type) and issubclass(hint, jax.Array):
+        return True
     if origin in (typing.Union, types.UnionType):
         return any(conforms(value, option) for option in arguments)
     if origin is tuple:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -19,20 +20,40 @@ from tightgp.parameters import Parameter, positive, reader
 AnyArray = Array | np.ndarray
 
 
+def check_active_dims(active_dims) -> tuple[int, ...] | None:
+    """``active_dims`` as a tuple of distinct column numbers."""
+    if active_dims is None:
+        return None
+    try:
+        if any(isinstance(i, bool | np.bool_) for i in active_dims):
+            raise TypeError
+        columns = tuple(operator.index(i) for i in active_dims)
+    except TypeError:
+        raise ValueError(f"active_dims must be column numbers such as [0, 2], got {active_dims!r}") from None
+    if not columns or min(columns) < 0 or len(set(columns)) != len(columns):
+        raise ValueError(f"active_dims must be distinct column numbers, counted from 0, got {active_dims!r}")
+    return columns
+
+
 class Kernel(eqx.Module):
     """A covariance function ``k(x, x')``.
 
     ``kernel(X)`` is the covariance matrix of one set of inputs, ``kernel(X, X2)`` the matrix between two sets.
     ``+`` and ``*`` combine kernels; a number stands for a `Constant` kernel with that (trained) variance.
 
-    A subclass implements `_matrix` and `_diagonal`. Both receive the columns of X in ``active_dims`` only.
+    A subclass implements `matrix`, and `variances` where the diagonal has a quicker formula. Both receive the columns
+    of X in ``active_dims`` only. A kernel of scaled distance derives from `Stationary` instead, and implements
+    `Stationary.correlation`. To load a model file with a class of your own, name the class:
+    ``tgp.load(path, classes=[Mine])``.
 
     >>> kernel = tgp.kernels.Matern32(active_dims=[0]) + 0.5 * tgp.kernels.Linear()
     >>> kernel(X).shape, kernel(X[:5], X).shape, kernel.diagonal(X).shape
     ((60, 60), (5, 60), (60,))
     """
 
-    active_dims: tuple[int, ...] | None = eqx.field(static=True, default=None, kw_only=True)
+    active_dims: tuple[int, ...] | None = eqx.field(
+        static=True, default=None, kw_only=True, converter=check_active_dims
+    )
 
     def __init_subclass__(cls, init: bool = True):
         """``init=False`` tells type checkers that a subclass inherits the constructor."""
@@ -41,19 +62,19 @@ class Kernel(eqx.Module):
     def __call__(self, X: Float[AnyArray, "n d"], X2: Float[AnyArray, "k d"] | None = None) -> Float[Array, "n k"]:
         if X2 is not None and X2.ndim == X.ndim == 2 and X2.shape[1] != X.shape[1]:
             raise ValueError(f"X has {X.shape[1]} column(s) but X2 has {X2.shape[1]}; they must have the same columns")
-        return self._matrix(self._active(X), None if X2 is None else self._active(X2))
+        return self.matrix(self._active(X), None if X2 is None else self._active(X2))
 
     def diagonal(self, X: Float[AnyArray, "n d"]) -> Float[Array, " n"]:
         """``k(x, x)`` for each row of X, without computing the matrix."""
-        return self._diagonal(self._active(X))
+        return self.variances(self._active(X))
 
     @abc.abstractmethod
-    def _matrix(self, X: Float[Array, "n a"], X2: Float[Array, "k a"] | None) -> Float[Array, "n k"]:
+    def matrix(self, X: Float[Array, "n a"], X2: Float[Array, "k a"] | None) -> Float[Array, "n k"]:
         """The covariance matrix over the active columns; X2 is None for the matrix of X with itself."""
 
-    @abc.abstractmethod
-    def _diagonal(self, X: Float[Array, "n a"]) -> Float[Array, " n"]:
-        """The diagonal of ``_matrix(X, None)``."""
+    def variances(self, X: Float[Array, "n a"]) -> Float[Array, " n"]:
+        """The diagonal of ``matrix(X, None)``; by default from a 1×1 matrix for each row."""
+        return jax.vmap(lambda x: self.matrix(x[None], None)[0, 0])(X)
 
     @property
     def stationary(self) -> bool:
@@ -105,9 +126,9 @@ class ConstantVariance(Kernel):
 
     def __init__(self, variance=1.0, active_dims=None):
         self._variance = positive(variance, name="variance", squared=True, scalar=True)
-        self.active_dims = check_active_dims(active_dims)
+        self.active_dims = active_dims
 
-    def _diagonal(self, X):
+    def variances(self, X):
         return jnp.broadcast_to(self.variance, (X.shape[0],))
 
     @property
@@ -127,7 +148,7 @@ class Constant(ConstantVariance, init=False):
            [0.5, 0.5]], dtype=float64)
     """
 
-    def _matrix(self, X, X2):
+    def matrix(self, X, X2):
         return jnp.broadcast_to(self.variance, (X.shape[0], (X if X2 is None else X2).shape[0]))
 
 
@@ -145,7 +166,7 @@ class White(ConstantVariance, init=False):
            [0. , 0.5]], dtype=float64)
     """
 
-    def _matrix(self, X, X2):
+    def matrix(self, X, X2):
         if X2 is None:
             return self.variance * jnp.eye(X.shape[0], dtype=X.dtype)
         return jnp.zeros((X.shape[0], X2.shape[0]), X.dtype)
@@ -172,10 +193,10 @@ class _Combination(Kernel):
                 return NotImplemented
         return cls(parts=tuple(parts))
 
-    def _matrix(self, X, X2):
+    def matrix(self, X, X2):
         return functools.reduce(self.join, (part(X, X2) for part in self.parts))
 
-    def _diagonal(self, X):
+    def variances(self, X):
         return functools.reduce(self.join, (part.diagonal(X) for part in self.parts))
 
     @property
@@ -204,21 +225,6 @@ class Product(_Combination):
     """
 
     join: ClassVar[Callable] = operator.mul
-
-
-def check_active_dims(active_dims) -> tuple[int, ...] | None:
-    """``active_dims`` as a tuple of distinct column numbers."""
-    if active_dims is None:
-        return None
-    try:
-        if any(isinstance(i, bool | np.bool_) for i in active_dims):
-            raise TypeError
-        columns = tuple(operator.index(i) for i in active_dims)
-    except TypeError:
-        raise ValueError(f"active_dims must be column numbers such as [0, 2], got {active_dims!r}") from None
-    if not columns or min(columns) < 0 or len(set(columns)) != len(columns):
-        raise ValueError(f"active_dims must be distinct column numbers, counted from 0, got {active_dims!r}")
-    return columns
 
 
 def check_per_column(name: str, values: Float[Array, "..."], X: Float[Array, "n a"]) -> Float[Array, "..."]:

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from tightgp import checks
-from tightgp.kernels.base import Kernel, check_active_dims, check_per_column
+from tightgp.kernels.base import Kernel, check_per_column
 from tightgp.parameters import Parameter, positive, reader
 
 
@@ -16,12 +16,12 @@ class _InnerProduct(Kernel):
 
     def __init__(self, variance=1.0, active_dims=None):
         self._variance = positive(variance, name="variance", squared=True)
-        self.active_dims = check_active_dims(active_dims)
+        self.active_dims = active_dims
 
-    def _matrix(self, X, X2):
+    def matrix(self, X, X2):
         return (X * check_per_column("variance", self.variance, X)) @ (X if X2 is None else X2).T
 
-    def _diagonal(self, X):
+    def variances(self, X):
         return jnp.sum(X * X * check_per_column("variance", self.variance, X), axis=1)
 
 
@@ -61,8 +61,8 @@ class Polynomial(_InnerProduct):
         self._offset = positive(offset, name="offset", scalar=True)
         self.degree = checks.count("degree", degree)
 
-    def _matrix(self, X, X2):
-        return (super()._matrix(X, X2) + self.offset) ** self.degree
+    def matrix(self, X, X2):
+        return (super().matrix(X, X2) + self.offset) ** self.degree
 
-    def _diagonal(self, X):
-        return (super()._diagonal(X) + self.offset) ** self.degree
+    def variances(self, X):
+        return (super().variances(X) + self.offset) ** self.degree

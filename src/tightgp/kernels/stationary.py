@@ -63,16 +63,16 @@ class Stationary(ConstantVariance):
         self._lengthscale = positive(lengthscale, name="lengthscale", floor=FLOOR)
 
     @abc.abstractmethod
-    def _correlation(self, r2: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    def correlation(self, r2: Float[Array, "n k"]) -> Float[Array, "n k"]:
         """``ρ(r²)``, one at zero."""
 
-    def _scaled(self, X: Float[Array, "n a"]) -> Float[Array, "n s"]:
+    def scaled(self, X: Float[Array, "n a"]) -> Float[Array, "n s"]:
         """Inputs whose Euclidean distance is r."""
         return X / check_per_column("lengthscale", self.lengthscale, X)
 
-    def _matrix(self, X, X2):
-        r2 = squared_distance(self._scaled(X), None if X2 is None else self._scaled(X2))
-        return self.variance * self._correlation(r2)
+    def matrix(self, X, X2):
+        r2 = squared_distance(self.scaled(X), None if X2 is None else self.scaled(X2))
+        return self.variance * self.correlation(r2)
 
     def length_scales(self, num_inputs):
         return self.over_all_inputs(self.lengthscale, num_inputs, jnp.inf)
@@ -91,7 +91,7 @@ class SquaredExponential(Stationary, init=False):
     (5, 60)
     """
 
-    def _correlation(self, r2):
+    def correlation(self, r2):
         return jnp.exp(-0.5 * r2)
 
 
@@ -109,7 +109,7 @@ class Matern12(Stationary, init=False):
            [0.13533528, 1.        ]], dtype=float64)
     """
 
-    def _correlation(self, r2):
+    def correlation(self, r2):
         return jnp.exp(-_distance(r2))
 
 
@@ -126,7 +126,7 @@ class Matern32(Stationary, init=False):
     Array([2., 2., 2.], dtype=float64)
     """
 
-    def _correlation(self, r2):
+    def correlation(self, r2):
         s = math.sqrt(3.0) * _distance(r2)
         return (1 + s) * jnp.exp(-s)
 
@@ -146,7 +146,7 @@ class Matern52(Stationary, init=False):
     Array([inf, 0.5], dtype=float64)
     """
 
-    def _correlation(self, r2):
+    def correlation(self, r2):
         s = math.sqrt(5.0) * _distance(r2)
         return (1 + s + s * s / 3) * jnp.exp(-s)
 
@@ -174,7 +174,7 @@ class RationalQuadratic(Stationary):
         super().__init__(variance, lengthscale, active_dims)
         self._alpha = positive(alpha, name="alpha", floor=FLOOR, scalar=True)
 
-    def _correlation(self, r2):
+    def correlation(self, r2):
         return jnp.exp(-self.alpha * jnp.log1p(r2 / (2 * self.alpha)))
 
 
@@ -201,12 +201,12 @@ class Periodic(Stationary):
         super().__init__(variance, lengthscale, active_dims)
         self._period = positive(period, name="period", floor=FLOOR)
 
-    def _scaled(self, X):
+    def scaled(self, X):
         angle = 2 * jnp.pi * X / check_per_column("period", self.period, X)
         scale = check_per_column("lengthscale", self.lengthscale, X)
         return jnp.concatenate([jnp.cos(angle) / scale, jnp.sin(angle) / scale], axis=1)
 
-    def _correlation(self, r2):
+    def correlation(self, r2):
         return jnp.exp(-0.5 * r2)
 
     def length_scales(self, num_inputs):

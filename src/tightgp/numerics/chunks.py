@@ -62,8 +62,13 @@ def scan(body: Callable, init: Any, chunked: Any, chunks: Chunks) -> tuple[Any, 
 
 
 def map_rows(function: Callable, width: int, *arrays: Any) -> Any:
-    """Apply ``function`` to arrays with the same rows, chunk by chunk; ``width`` numbers are made for each row."""
+    """Apply ``function`` to arrays with the same rows, chunk by chunk; ``width`` numbers are made for each row.
+
+    In a program for any number of rows there is one chunk: who calls it passes few rows at a time.
+    """
     n = arrays[0].shape[0]
+    if not isinstance(n, int):
+        return function(*arrays)
     chunks = plan(n, per_backend(_MAP_BYTES) // (width * arrays[-1].dtype.itemsize))
     _, stacked = scan(lambda _, part: (None, function(*part)), None, cut(arrays, chunks), chunks)
     return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:])[:n], stacked)

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from tightgp.bounds.latents import Latents
 from tightgp.data.neighbours import NeighbourSearch
+from tightgp.kernels.stationary import squared_distance
 from tightgp.means import Zero
 from tightgp.numerics import linalg, stacks
 from tightgp.numerics.chunks import map_rows, pad_rows, rounded_up
@@ -27,6 +28,8 @@ _KEPT_BYTES = {"cpu": 1 << 29, "gpu": 4 << 30}
 _PART, _FOUND = {"cpu": 1024, "gpu": 8192}, 1 << 22
 #: Joint predictions condition all test points on all of their neighbours, with a factor of that size.
 MAX_JOINT = 5000
+#: Within JAX transformations, distances to all training rows are computed: at most to so many.
+MAX_TRACED = 20_000
 
 
 class Nearby(NamedTuple):
@@ -76,6 +79,8 @@ def marginals(functions: PosteriorFunctions, training: TrainingRows, noise, X: F
     ``noise`` is the noise variance, one number or (P,). Memory does not grow with the number of test points, beyond the
     answer.
     """
+    if isinstance(X, jax.core.Tracer):
+        return _traced_marginals(functions, training, noise, X, count)
     groups = _groups(functions, training, noise)
     columns = [_group_marginals(group, np.asarray(X), [count])[0] for group in groups]
     mean, var = (np.concatenate(parts, axis=1) for parts in zip(*columns, strict=True))
@@ -85,6 +90,27 @@ def marginals(functions: PosteriorFunctions, training: TrainingRows, noise, X: F
 def prior_mean(functions: PosteriorFunctions, X: Array) -> np.ndarray:
     """The mean function (n, P) at ``X``, or (n, 1) for all functions."""
     return np.zeros((len(X), 1), X.dtype) if isinstance(functions.mean, Zero) else np.asarray(functions.mean(X))
+
+
+def _traced_marginals(functions: PosteriorFunctions, training: TrainingRows, noise, X, count: int):
+    """The same within a JAX transformation, where neighbours are found by their distances to all rows."""
+    rows = training.rows.num_rows
+    if rows > MAX_TRACED:
+        raise ValueError(
+            f"within JAX transformations and exported programs neighbours are searched among all {rows} training rows; "
+            f"at most {MAX_TRACED} are feasible: pass neighbours=0"
+        )
+    with jax.ensure_compile_time_eval():
+        groups = _groups(functions, training, noise)
+        nearby = [group.nearby(np.arange(rows), rounded_up(rows)) for group in groups]
+    columns = []
+    for group, near in zip(groups, nearby, strict=True):
+        distance = squared_distance(X / group.search.metric, jnp.asarray(group.search.X, X.dtype))
+        index = jax.lax.top_k(-jax.lax.stop_gradient(distance), min(count, rows))[1]
+        answer = _given(group.latents, near, index, X, jnp.asarray([min(count, rows)]))
+        columns.append(tuple(a[..., 0] for a in answer))
+    mean, var = (jnp.concatenate(parts, axis=1) for parts in zip(*columns, strict=True))
+    return functions.mean(X) + mean, var
 
 
 def left_out(functions: PosteriorFunctions, training: TrainingRows, noise, rows: np.ndarray, counts: list[int]):
@@ -101,6 +127,10 @@ def left_out(functions: PosteriorFunctions, training: TrainingRows, noise, rows:
 
 def joints(functions: PosteriorFunctions, training: TrainingRows, noise, X, count: int) -> list[Joint]:
     """The joint distribution of each group of functions, given all neighbours of all of ``X``."""
+    if isinstance(X, jax.core.Tracer):
+        raise ValueError(
+            "joint predictions from neighbours are made outside of JAX transformations; or pass neighbours=0"
+        )
     found = []
     for group in _groups(functions, training, noise):
         near = np.unique(group.search.nearest(np.asarray(X), count))

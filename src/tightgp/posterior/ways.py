@@ -102,12 +102,14 @@ def choose(
     if neighbours is not None and checks.seed("neighbours", neighbours):
         if exact_conditional:
             raise ValueError("neighbours and exact_conditional are two ways to predict; choose one")
-        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((X, functions))):
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((functions, likelihood))):
             raise ValueError(
-                "neighbours are searched among known inputs: call this outside of JAX transformations, "
-                "or pass neighbours=0"
+                "neighbours are searched among known rows: make the posterior outside of JAX transformations, "
+                "which X alone may go through; or pass neighbours=0"
             )
-        return Local(functions, with_neighbours(functions, likelihood, training), likelihood.variance, neighbours)
+        with jax.ensure_compile_time_eval():
+            noise = likelihood.variance
+        return Local(functions, with_neighbours(functions, likelihood, training), noise, neighbours)
     if exact_conditional:
         return Consistent(functions, consistent.refine(trained(training), functions.latents[0]))
     return Plain(functions)

@@ -9,7 +9,7 @@ import pytest
 from tests.app.cli.conftest import run
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "compare", "report", "datasets", "demo", "info"])
+@pytest.mark.parametrize("command", ["fit", "predict", "serve", "compare", "report", "datasets", "demo", "info"])
 def test_every_command_has_help(command):
     ran = run(command, "--help")
     assert ran.code == 0

@@ -29,6 +29,7 @@ app = _group(
     "Fit sparse Gaussian processes to tables: train a model, read its report, predict new rows.",
     fit=commands.fit,
     predict=commands.predict,
+    serve=commands.serve,
     compare=commands.compare,
     report=commands.report,
     inspect=commands.inspect,

@@ -15,6 +15,7 @@ from tightgp.app.cli.options import (
     InspectRequest,
     Overwrite,
     PredictRequest,
+    ServeRequest,
     check_exists,
     option,
 )
@@ -56,6 +57,15 @@ def predict(request: PredictRequest, terminal: Terminal) -> None:
     from tightgp.app.cli import prediction
 
     prediction.predict(request, terminal)
+
+
+def serve(request: ServeRequest, terminal: Terminal) -> None:
+    """Answer requests for predictions over HTTP, with JSON in and out, until it is stopped."""
+    request.check()
+    prepare()
+    from tightgp.app.cli import serving
+
+    serving.serve(request, terminal)
 
 
 def compare(request: CompareRequest, terminal: Terminal) -> None:

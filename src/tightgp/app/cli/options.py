@@ -256,6 +256,24 @@ class PredictRequest:
         check_exists(self.table)
 
 
+@dataclass(frozen=True)
+class ServeRequest:
+    """The request of ``serve``."""
+
+    model: Annotated[Path, typer.Argument(help="Folder that fit wrote, or a model file.", metavar="DIR")]
+    host: Annotated[str, option("Address to listen on; others than 127.0.0.1 let other machines in.")] = "127.0.0.1"
+    port: Annotated[int, option("Port to listen on.", min=1, max=65535)] = 8000
+    neighbours: Annotated[int | None, option("Nearest training rows to use; by default as in fit.", min=0)] = None
+    max_rows: Annotated[int, option("Most rows of one request.", min=1)] = 10_000
+    max_body: Annotated[float, option("Most megabytes of one request.", metavar="MB", min=0.001)] = 10.0
+    max_waiting: Annotated[int, option("Most requests that wait their turn; more are told to come again.", min=1)] = 100
+
+    def check(self) -> None:
+        """Check what can be checked without the model."""
+        if not self.model.exists():
+            raise ValueError(f"{self.model} does not exist; name a folder that `tightgp fit` wrote, or a model file")
+
+
 def with_options(function: Callable) -> Callable:
     """``function`` as Typer takes it: each parameter that is a dataclass is replaced by its fields."""
     parameters: list[inspect.Parameter] = []

@@ -1,5 +1,6 @@
 """``tightgp predict``: a fitted model's predictions for the rows of another table."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def predict(request: PredictRequest, terminal: Terminal) -> None:
     """Predict the rows of a table: mean, standard deviation and interval, or the probability of each class."""
     check_new(request.out, request.overwrite)
     check_writable(request.out)
-    estimator = _load(request)
+    estimator = load_estimator(request.model, request.neighbours)
     readings = from_plain(getattr(estimator, "readings_", {}))
     frame = read(request, terminal, strict=not readings)
     as_read = apply_readings(frame, readings, request.table)
@@ -32,7 +33,7 @@ def predict(request: PredictRequest, terminal: Terminal) -> None:
     batches = []
     with terminal.warnings_as_notes() as notes, ProgressBar(len(frame), not terminal.silent, "predicting") as bar:
         for start in range(0, len(frame), _BATCH_ROWS):
-            batches.append(_predict_batch(estimator, inputs.iloc[start : start + _BATCH_ROWS], request.level))
+            batches.append(predict_batch(estimator, inputs.iloc[start : start + _BATCH_ROWS], request.level))
             bar.update(min(start + _BATCH_ROWS, len(frame)))
     predictions = pd.concat(batches, ignore_index=True)
     kept = frame.rename(columns=str) if request.keep else frame[[]]
@@ -45,22 +46,24 @@ def predict(request: PredictRequest, terminal: Terminal) -> None:
     terminal.result({"predictions": str(request.out), "rows": len(frame), "columns": list(written), "notes": notes})
 
 
-def _load(request: PredictRequest) -> Any:
-    path = model_file(request.model)
+def load_estimator(model: Path, neighbours: int | None = None) -> Any:
+    """The fitted estimator in a folder that fit wrote, or in a model file; ``neighbours`` replaces its own number."""
+    path = model_file(model)
     estimator: Any = modelfile.load(path)
     name = type(estimator).__name__
     if type(estimator) not in ESTIMATORS.values():
         raise ValueError(f"{path} holds a {name}, which `tightgp fit` does not write; load it in Python")
     if not hasattr(estimator, "posterior_"):
         raise ValueError(f"{path} holds an estimator that is not fitted; fit it first")
-    if request.neighbours is not None:
+    if neighbours is not None:
         if "neighbours" not in estimator.get_params():
             raise ValueError(f"--neighbours requires the gaussian likelihood, and {path} holds a {name}")
-        estimator.set_params(neighbours=request.neighbours)
+        estimator.set_params(neighbours=neighbours)
     return estimator
 
 
-def _predict_batch(estimator, X, level: float) -> pd.DataFrame:
+def predict_batch(estimator, X, level: float) -> pd.DataFrame:
+    """Predictions of some rows, as they are written to a table."""
     prediction = estimator.predict_distribution(X)
     if estimator.task == "classification":
         probabilities = {f"p({label})": prediction.probability[:, i] for i, label in enumerate(prediction.classes)}

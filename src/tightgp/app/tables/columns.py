@@ -22,7 +22,7 @@ _WHOLE = r"^\s*[-+]?\d+\s*$"
 _THOUSANDS = r"^\s*[-+]?[1-9]\d{0,2},\d{3}\s*$"
 
 
-def check_names(path: Path, names: list[str]) -> None:
+def check_names(path: Path | str, names: list[str]) -> None:
     """Refuse column names that are empty or occur twice."""
     seen: set[str] = set()
     for i, name in enumerate(names, 1):

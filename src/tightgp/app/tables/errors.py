@@ -30,7 +30,7 @@ def reason(error: BaseException) -> str:
 
 
 @contextmanager
-def refuse_broken(path: Path, problem: str) -> Iterator[None]:
+def refuse_broken(path: Path | str, problem: str) -> Iterator[None]:
     """Raise a `TableError` for whatever a library raises; none documents what a broken file can make it raise."""
     try:
         yield

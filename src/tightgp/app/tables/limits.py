@@ -61,7 +61,7 @@ def check_unpacked(path: Path, size: int, gigabytes: float) -> None:
         )
 
 
-def check_cells(path: Path, table: pa.Table) -> None:
+def check_cells(path: Path | str, table: pa.Table) -> None:
     """Refuse a text longer than any label."""
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
@@ -74,7 +74,7 @@ def check_cells(path: Path, table: pa.Table) -> None:
             )
 
 
-def refuse_long(path: Path, length: int, where: str) -> None:
+def refuse_long(path: Path | str, length: int, where: str) -> None:
     """Refuse a cell of this many bytes if it is too long."""
     if length > CELL_BYTES:
         problem = f"{where} has a cell of {length:,} bytes; at most {CELL_BYTES:,} can be read"

@@ -15,7 +15,11 @@ from tightgp.app.tables.rows import share_of
 
 def read_json(path: Path, share: tuple[int, int]) -> pd.DataFrame:
     """The frame of objects with one value for each name; a name that an object lacks is a missing cell."""
-    data = path.read_bytes()
+    return frame_of_json(path, path.read_bytes(), share)
+
+
+def frame_of_json(path: Path | str, data: bytes, share: tuple[int, int] = (0, 1)) -> pd.DataFrame:
+    """The frame of JSON in memory, which errors call ``path``."""
     if data.lstrip()[:1] == b"[":
         with refuse_broken(path, "is not complete JSON"):
             records = json.loads(data)
