@@ -123,7 +123,9 @@ class Request(Columns):
     ] = "random"
     seed: Annotated[int, option("Seed of the held-out rows and of all random choices.", min=0, max=2**32 - 1)] = 0
     ignore: Annotated[list[str] | None, option("Column to leave out; repeat for more.")] = None
-    drop_missing_target: Annotated[bool, option("Leave out rows without a target.", "--drop-missing-target")] = False
+    drop_missing_target: Annotated[
+        bool, option("Leave out rows without a target even if they are more than half of all.", "--drop-missing-target")
+    ] = False
     delimiter: Delimiter = None
     encoding: Encoding = "utf-8"
     max_unpacked: MaxUnpacked = UNPACKED_GB

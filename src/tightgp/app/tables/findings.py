@@ -200,7 +200,7 @@ def _inspect_numbers(column: pd.Series, name: str, wanted: str, is_target: bool)
     count = int(np.isin(values, found).sum())
     shown = " and ".join(map(str, found))
     if is_target:
-        change = f"--missing {found[0]} --drop-missing-target"
+        change = f"--missing {found[0]}"
         note = Finding(name, f"{shown} in {count} rows may stand for a missing cell; it is kept", change, "note")
         return Inspected(column, [note], [])
     reading = Reading("missing", tuple(str(value) for value in found))
