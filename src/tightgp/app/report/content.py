@@ -4,10 +4,11 @@ import json
 from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
+from tightgp.app.report.panel import Panel
 from tightgp.io import serialise
 
 #: Raised whenever a field is added, removed or changes its meaning.
-VERSION = 4
+VERSION = 5
 TASKS = ("regression", "classification", "counts")
 #: Larger numbers are read as infinite: their differences must stay finite.
 _LARGEST = 1e300
@@ -292,6 +293,7 @@ class Content:
     slices: tuple[Slice, ...]
     fixed: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
+    panel: Panel | None = None
 
     def __post_init__(self):
         _require(self.task in TASKS, f"task must be one of {', '.join(map(repr, TASKS))}, got {self.task!r}")

@@ -11,6 +11,7 @@ from tightgp.app.report.content import Column, Content, Evidence, PathStep, Scal
 from tightgp.app.report.heldout import score
 from tightgp.app.report.numbers import shortened
 from tightgp.app.report.slices import vary_inputs
+from tightgp.app.report.surrogate import make_panel
 from tightgp.app.report.table import Table, read_targets
 from tightgp.app.report.words import sentence
 from tightgp.parameters import named_parameters
@@ -55,6 +56,11 @@ def gather(
         warnings.simplefilter("always", UserWarning)
         scores = None if heldout is None else score(estimator, heldout, heldout_rows, table, targets, names, notes)
         slices, fixed = vary_inputs(estimator, table, targets)
+        panel = None
+        if scores is not None:
+            panel = make_panel(
+                estimator, table, Table.of("X of heldout", heldout[0], estimator.encoding_.columns), notes
+            )
     notes += [sentence(str(one.message)) for one in caught]
     if len(names) > 1:
         notes.append(f"There are {len(names)} outputs. Unless stated otherwise, the report shows {names[0]!r}.")
@@ -72,6 +78,7 @@ def gather(
         slices=slices,
         fixed=fixed,
         notes=tuple(dict.fromkeys(notes)),
+        panel=panel,
     )
 
 

@@ -27,8 +27,7 @@ def vary_inputs(estimator, table: Table, targets: np.ndarray) -> tuple[tuple[Sli
     if not varying:
         return (), fixed
     grids = [_grid(table, i) for i in varying]
-    cells = [table.frame.iloc[[row], [i]].reset_index(drop=True) for i, row in enumerate(typical)]
-    typical_row, frames = pd.concat(cells, axis=1), []
+    typical_row, frames = table.typical_row(), []
     for i, (_, column) in zip(varying, grids, strict=True):
         frames.append(typical_row.iloc[np.zeros(len(column), int)].reset_index(drop=True))
         frames[-1].isetitem(i, column)
@@ -78,10 +77,10 @@ def _grid(table: Table, i: int) -> tuple[dict[str, Any], pd.Series]:
     fields: dict[str, Any] = {"column": name, "kind": kind, "at": _floats(grid), "rug": _floats(rug)}
     if kind == "duration":
         fields |= {"column": f"{name} (days)", "kind": "number"}
-    return fields, _as_cells(grid, kind, column.dtype)
+    return fields, as_cells(grid, kind, column.dtype)
 
 
-def _as_cells(grid: np.ndarray, kind: str, dtype) -> pd.Series:
+def as_cells(grid: np.ndarray, kind: str, dtype) -> pd.Series:
     """Numbers of a column as its cells."""
     if kind == "number":
         return pd.Series(grid)

@@ -58,6 +58,11 @@ class Table:
         value = values.mode().min() if is_category else values.quantile(0.5, interpolation="lower")
         return int((values == value).argmax())
 
+    def typical_row(self) -> pd.DataFrame:
+        """One row of typical cells."""
+        cells = [self.frame.iloc[[self.typical(i)], [i]].reset_index(drop=True) for i in range(len(self.columns))]
+        return pd.concat(cells, axis=1)
+
     def cell(self, row: int, i: int) -> str:
         """One cell as text."""
         return cell_text(self.frame.iloc[row, i])

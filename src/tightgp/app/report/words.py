@@ -6,6 +6,7 @@ from scipy.stats import norm
 
 from tightgp.app.report.content import Evidence, Scales, Slice, Trace, Training, Worst
 from tightgp.app.report.numbers import counted, duration, number, percent, shortened, whole
+from tightgp.app.report.panel import Panel, PanelInput
 
 #: Nats per row that more inducing points could add, below which they do not matter, or matter little.
 ENOUGH, NEARLY_ENOUGH = 0.01, 0.1
@@ -174,6 +175,38 @@ def sentence(message: str) -> str:
     'Stopped at 64.'
     """
     return f"{message[:1].upper()}{message[1:].rstrip('.')}."
+
+
+def panel(one: Panel, target: str) -> str:
+    """What the "what if" panel is for."""
+    what = "the probability of each class" if one.link == "softmax" else f"the predicted {shortened(target, 40)}"
+    text = f"Change the inputs and see {what} change. It works without a network, and starts from typical values."
+    if one.num_fixed:
+        stay = f" {counted(one.num_fixed, 'less relevant input')} {'stays' if one.num_fixed == 1 else 'stay'}"
+        text += f"{stay} at typical values."
+    return text
+
+
+def step(one: PanelInput) -> float:
+    """The step of an input's slider."""
+    if one.whole and one.high - one.low <= 1000:
+        return 1.0
+    return 86_400.0 if one.kind == "time" and one.high - one.low > 14 * 86_400 else (one.high - one.low) / 200
+
+
+def agreement(one: Panel) -> str:
+    """How close the panel is to the model."""
+    found = one.agreement
+    if found is None:
+        return ""
+    text = "The page holds a small copy of the model. On "
+    text += f"{counted(found.num_rows, 'held-out row')}, as they are and with one input changed, its "
+    text += "probabilities differ" if one.link == "softmax" else "mean differs"
+    text += f" from the model's by {number(found.centre, 2)} (root mean square)"
+    if one.link == "softmax":
+        return f"{text}."
+    share = f", {percent(found.centre / found.width)} of half an interval" if found.width else ""
+    return f"{text}{share}, and the ends of intervals by {number(found.ends, 2)}."
 
 
 def worst(one: Worst, num_rows: int) -> str:
