@@ -106,6 +106,7 @@ def _subject(estimator, source: str, target: str, num_rows: int, num_heldout: in
         training=estimator.training_,
         num_inducing=int(estimator.n_inducing_),
         parameters=repr(estimator.model_),
+        seed=seed if isinstance(seed := estimator.get_params().get("random_state"), int) else None,
         settings=tuple((name, shortened(repr(value), 120)) for name, value in sorted(estimator.get_params().items())),
     )
 

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from tightgp.app.report import charts, numbers, verdicts, words
 from tightgp.app.report.content import Content
+from tightgp.app.report.remedies import remedies
 from tightgp.io.files import atomic_write
 
 #: Characters that HTML cannot hold, and those that would reorder the text around them.
@@ -33,7 +34,7 @@ def render(content: Content) -> str:
         lstrip_blocks=True,
     )
     environment.filters["shortened"] = numbers.shortened
-    environment.globals.update(charts=charts, n=numbers, v=verdicts, w=words)
+    environment.globals.update(remedies=remedies, charts=charts, n=numbers, v=verdicts, w=words)
     script = (
         "" if content.panel is None else resources.files("tightgp.app.report").joinpath("panel.js").read_text("utf-8")
     )

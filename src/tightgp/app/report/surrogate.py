@@ -11,10 +11,10 @@ from scipy.spatial.distance import cdist
 from tightgp.app.report.numbers import number
 from tightgp.app.report.panel import Agreement, Panel, PanelInput, design, from_outputs, to_outputs
 from tightgp.app.report.slices import LEVEL, as_cells, by_relevance, first_output
+from tightgp.app.report.support import Support, clusters, inverse_lengthscales
 from tightgp.app.report.table import UNITS, Table, cell_text
 from tightgp.estimators.dense import CORRELATIONS
 from tightgp.estimators.encoding import PERIODS
-from tightgp.inducing import kmeans
 
 _MOST_INPUTS, _MOST_LABELS, _MOST_CLASSES = 12, 60, 8
 #: Rows that the surrogate is made from: training rows, those with one input changed, and with all inputs mixed.
@@ -23,11 +23,12 @@ _ROWS, _CHANGED, _MIXED = 1500, 2000, 500
 _CHECKED = 400
 #: Fewer of them do not tell how close the surrogate is.
 _LEAST_CHECKED = 20
-_CENTRES, _SUPPORT = 300, 120
+_CENTRES = 300
 #: What is tried: correlations, how much longer than the model's their lengthscales are, and ridges.
 _KERNELS, _STRETCHES, _RIDGES = ("matern32", "matern52"), (1.0, 2.5, 6.0), (1e-8, 1e-6, 1e-4, 1e-2)
-#: The panel may be off by this share of half an interval, or of the spread of the predictions; by this probability.
-_OF_WIDTH, _OF_SPREAD, _PROBABILITY = 0.1, 0.02, 0.03
+#: The panel may be off by this share of half an interval (of 95 % intervals, 94 % are left then), or of the spread of
+#: the predictions; by this probability.
+_OF_WIDTH, _OF_SPREAD, _PROBABILITY = 0.2, 0.02, 0.03
 #: Decimal digits of the numbers that the page holds.
 _DIGITS = 7
 
@@ -58,14 +59,15 @@ def make_panel(estimator: Any, fitted: Table, heldout: Table, notes: list[str]) 
     whole, spread = estimator.task == "counts", shown[first, 0]
     positive = shown.shape[1] == 3 and bool(shown[:, 1].min() >= 0)
     link = "softmax" if classes else _link(spread, positive)
+    support = Support.of(features[: ends[0]])
     panel = Panel(
         inputs=tuple(source.input_of(i) for i in columns),
         link=link,
         kernel="",
         centres=(),
         weights=(),
-        support=_plain(_clusters(features[: ends[0]], _SUPPORT)),
-        radius=0.0,
+        support=_plain(support.points),
+        radius=support.radius,
         extent=_extent(shown[: ends[1]]),
         labels=tuple(map(cell_text, estimator.classes_)) if link == "softmax" else (),
         level=None if link == "softmax" else LEVEL,
@@ -73,17 +75,14 @@ def make_panel(estimator: Any, fitted: Table, heldout: Table, notes: list[str]) 
         whole=whole,
         num_fixed=len(fitted.columns) - len(columns),
     )
-    distances = cdist(features[: ends[0]], np.array(panel.support)).min(axis=1)
-    radius = float(1.1 * np.quantile(distances, 0.99) + 1e-6)
-    panel = replace(panel, radius=radius)
     # Where there are no training rows, neither the model nor the surrogate knows anything.
-    known = panel.is_known(features)
+    known = support.holds(features)
     used, checked = known & (np.arange(len(known)) < ends[2]), known & (np.arange(len(known)) >= ends[2])
     if checked.sum() < _LEAST_CHECKED:
         return None
     panel = _fit(panel, features[used], to_outputs(shown[used], link), shown[used], rng)
     # Compared before the features are stretched, which the panel's own are.
-    stretch = radius / panel.radius
+    stretch = support.radius / panel.radius
     agreement = _agreement(panel.predict(features[checked] / stretch), shown[checked], link, whole)
     close = agreement.centre <= agreement.tolerance and agreement.ends <= 2 * agreement.tolerance
     if not close:
@@ -101,7 +100,7 @@ class _Rows:
         self._typical = table.typical_row()
         owners = np.asarray(estimator.encoding_.feature_columns)
         self._positions = [np.flatnonzero(owners == i) for i in columns]
-        self._inverse = _inverse_lengthscales(estimator, owners)
+        self._inverse = inverse_lengthscales(estimator)
 
     def sample(self, table: Table, most: int, rng: np.random.Generator) -> pd.DataFrame:
         """Some rows of a table, with typical values in the columns that do not vary."""
@@ -211,17 +210,6 @@ def _range(values: pd.Series) -> tuple[float, float]:
     return (float(low), float(high)) if low < high else (float(values.min()), float(values.max()))
 
 
-def _inverse_lengthscales(estimator: Any, owners: np.ndarray) -> np.ndarray:
-    """One over the lengthscale of each feature, by the kernel or else by the relevance of its column; or ones."""
-    kernel = getattr(estimator.model_, "kernel", None)
-    if hasattr(kernel, "length_scales"):
-        inverse = 1 / np.asarray(kernel.length_scales(len(owners)))
-    else:
-        relevance = estimator.relevance_ or {}
-        inverse = np.array([relevance.get(estimator.encoding_.columns[i].name, 0.0) for i in owners])
-    return inverse if np.any(inverse > 0) else np.ones(len(owners))
-
-
 def _shown(estimator: Any, X: Any) -> np.ndarray:
     """Mean with lower and upper end (n, 3), or the probability of each class (n, C)."""
     prediction = estimator.predict_distribution(X)
@@ -242,18 +230,12 @@ def _extent(shown: np.ndarray) -> tuple[float, float]:
     return float(np.quantile(shown[:, 1], 0.05)), float(np.quantile(shown[:, 2], 0.95))
 
 
-def _clusters(features: np.ndarray, count: int) -> np.ndarray:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fewer distinct rows need fewer centres
-        return kmeans(features, min(count, len(features)), max_iter=10)
-
-
 def _fit(panel: Panel, features: np.ndarray, outputs: np.ndarray, shown: np.ndarray, rng) -> Panel:
     """The panel with the kernel, lengthscales and ridge whose predictions of left-out rows are closest."""
     left_out = rng.permutation(len(features)) < len(features) // 5
     shift, scale = outputs.mean(axis=0), np.maximum(outputs.std(axis=0), 1e-12)
     targets, best, found = (outputs - shift) / scale, np.inf, panel
-    centres = _clusters(features[~left_out], _CENTRES)
+    centres = clusters(features[~left_out], _CENTRES)
     distances = cdist(features, centres, "sqeuclidean")
     for kernel in _KERNELS:
         for stretch in _STRETCHES:
