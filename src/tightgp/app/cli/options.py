@@ -23,7 +23,7 @@ def option(text: str, *names: str, **settings) -> Any:
 TableFile = Annotated[
     str,
     typer.Argument(
-        help="CSV (also compressed, or with semicolons), TSV, Excel, Parquet, JSON lines, SQLite, .npy or .npz.",
+        help="CSV (also compressed), TSV, Excel, Parquet, JSON lines, SQLite, DuckDB, .npy or .npz.",
         metavar="TABLE",
     ),
 ]

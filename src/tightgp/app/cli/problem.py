@@ -11,7 +11,7 @@ from tightgp.app.cli.options import Request
 from tightgp.app.cli.processes import gather_frame, run_in_all
 from tightgp.app.cli.terminal import Terminal
 from tightgp.app.tables import Inspection, TableError, check_target, find_column, inspect_table, read_table, row_number
-from tightgp.app.tables.readings import Reading
+from tightgp.estimators.reading.texts import Reading
 
 #: More findings than these are shown by `tightgp inspect` alone.
 _MOST_FINDINGS = 12
