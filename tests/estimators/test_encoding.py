@@ -236,8 +236,7 @@ def test_unseen_levels_are_zeros_with_one_warning():
     ("texts", "hint"),
     [
         ([f"name {i}" for i in range(51)], "drop the column, or group its levels"),
-        ([f"{i},5" for i in range(51)], "convert the texts to numbers"),
-        ([f"{1 + i % 28}/{1 + i // 28}/2020" for i in range(51)], "write the dates as YYYY-MM-DD"),
+        ([f"{i}" for i in range(51)], "convert the texts to numbers"),
     ],
 )
 def test_error_for_too_many_levels_has_a_hint(texts, hint):

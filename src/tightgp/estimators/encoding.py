@@ -1,5 +1,6 @@
 """Encode a table of mixed columns as a standardised matrix of floats.
 
+Texts that are dates, money, percent or other numbers are read as these (`tightgp.estimators.reading`).
 Numbers become one feature, as do categories whose levels are ordered. Other categories become one for each level, or,
 if they have many levels, the mean target of each and how often it occurs. Dates become the days since the first one
 with sine and cosine of the time of day, the day of the week and the time of the year. A missing cell gets the median,
@@ -15,11 +16,14 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 
 from tightgp import checks
 from tightgp.data.scaling import mean_and_scale
 from tightgp.estimators.cells import DAY, Cells, columns_of, first_few, read
+from tightgp.estimators.cells import read as read_cells
 from tightgp.estimators.levels import level_numbers
+from tightgp.estimators.reading.texts import Reading, reading_of
 
 #: Most levels that have a feature each: with more, all rows would be about equally far apart.
 MOST_LEVELS = 50
@@ -45,6 +49,7 @@ class Column:
         periods: the periods of which a time has sine and cosine.
         shift, scale: mean and standard deviation of each feature; the scale of a constant feature is 1.
         ordered: whether the levels are in order, and their positions are the feature.
+        reading: how its texts are read as numbers or dates, with what that needs; empty if they are not.
         numbers: of many levels, the features of each, and last of a level that is new; empty if a feature is a level.
     """
 
@@ -59,6 +64,15 @@ class Column:
     scale: tuple[float, ...] = ()
     ordered: bool = False
     numbers: tuple[tuple[float, ...], ...] = ()
+    reading: tuple[str, ...] = ()
+
+    def cells(self, values: Any) -> Cells:
+        """The cells of its column in a table of other rows."""
+        return read(self.name, self.as_read(values), self.cell_kind)
+
+    def as_read(self, values: Any) -> Any:
+        """Its column in a table of other rows, with texts read as numbers or dates."""
+        return _as_read(self.name, values, self.reading)
 
     @property
     def cell_kind(self) -> str:
@@ -164,7 +178,7 @@ class Encoding:
         table = self._columns_in(X)
         features, missing, unseen = [], [], []
         for column in self.columns:
-            cells = read(column.name, table[column.name], column.cell_kind)
+            cells = column.cells(table[column.name])
             features += column.standardise(_features(column, cells))
             if (
                 column.kind == "category"
@@ -234,14 +248,17 @@ def _learn_columns(
     X, read: Callable[[str, Any], Cells], targets: np.ndarray | None = None
 ) -> Iterator[tuple[Column, list[np.ndarray]]]:
     """Each column as learnt from its training cells, and its standardised features there."""
-    table = columns_of(X)
+    table, here = columns_of(X), read is read_cells
     if not table:
         raise ValueError("X has no columns; it needs at least one")
     if not len(X):
         raise ValueError("X has no rows; it needs at least one")
     for name, values in table.items():
-        cells = read(name, values)
-        column = _learn(name, cells)
+        # Where only a part of the rows is here, it cannot tell how the texts of all are read.
+        found = reading_of(name, values) if here and isinstance(values, pd.Series) else None
+        reading = () if found is None else (found.kind, *found.arguments)
+        cells = read(name, _as_read(name, values, reading))
+        column = replace(_learn(name, cells), reading=reading)
         if column.kind == "category" and not column.ordered and len(column.levels) > MOST_LEVELS:
             learnt = level_numbers(_level_positions(column, cells), len(column.levels), targets)
             column = replace(column, numbers=tuple(map(tuple, [*learnt.of_levels.tolist(), learnt.usual.tolist()])))
@@ -251,6 +268,22 @@ def _learn_columns(
         shift, scale = zip(*(map(float, mean_and_scale(feature)) for feature in features), strict=True)
         column = replace(column, shift=shift, scale=scale)
         yield column, column.standardise(features)
+
+
+def _as_read(name: str, values: Any, reading: tuple[str, ...]) -> Any:
+    """A column whose texts are read as numbers or dates; a cell that cannot be is an error that names it."""
+    if not reading or not isinstance(values, pd.Series):
+        return values
+    kind, *arguments = reading
+    found, lost = Reading(kind, tuple(arguments)).apply(values)
+    if lost.any():
+        row = int(np.argmax(lost))
+        learnt, what = ("numbers", "a number") if kind == "amount" else ("dates", f"a date as in {arguments[0]}")
+        raise ValueError(
+            f"column {name!r} was learnt as {learnt} but row {row} (counted from 0) is not {what}: "
+            f"{str(values.iloc[row])[:40]!r}; correct it, or leave the cell empty if it is missing"
+        )
+    return found
 
 
 def _learn(name: str, cells: Cells) -> Column:
@@ -277,9 +310,7 @@ def _levels(name: str, cells: Cells) -> tuple[str, ...]:
     found = _levels_in(cells)
     levels = sorted(found - {MISSING})
     if len(levels) > max(MOST_LEVELS, _MOST_DISTINCT * np.sum(~cells.missing)):
-        if all(re.match(r"\d{1,4}[-/. ]\w{1,9}[-/. ]\d{1,4}", level) for level in levels[:20]):
-            hint = "write the dates as YYYY-MM-DD (or convert them with pandas.to_datetime)"
-        elif any(re.fullmatch(r"\s*[-+]?\d+([.,]\d+)?\s*", level) for level in levels[:20]):
+        if any(re.fullmatch(r"\s*[-+]?\d+([.,]\d+)?\s*", level) for level in levels[:20]):
             hint = "convert the texts to numbers if that is what they are, drop the column, or group its levels"
         else:
             hint = "drop the column, or group its levels into fewer"

@@ -63,6 +63,7 @@ FITTED = {
     "semicolons": ("x;y\n" + "".join(f"{i},5;{i * 7 % 11},25\n" for i in range(N)), "gaussian", ""),
     "a byte-order mark": ("\ufeff" + csv(y=Y), "gaussian", ""),
     "blank lines": (csv(y=Y).replace("\n", "\n\n"), "gaussian", ""),
+    "a target with gaps": (csv(y=["", *Y[1:]]), "gaussian", "1 of 40 rows have no target and were left out"),
     "words for missing cells": (csv(w=cells(lambda i: "n/a" if i % 5 == 0 else i / 3), y=Y), "gaussian", ""),
 }
 
@@ -87,7 +88,7 @@ REFUSED = {
     ),
     "two currencies": (csv(y=Y, c=cells(lambda i: f"{'$€'[i % 2]}{i}")), {}, "not the same unit"),
     "only constants": ("c,y\n" + "".join(f"7,{i}.5\n" for i in range(N)), {}, "nothing is left to predict from"),
-    "a target with gaps": (csv(y=["", *Y[1:]]), {}, "row 2: target 'y' is missing"),
+    "a target that is mostly missing": (csv(y=["", *Y[1:10], *[""] * 30]), {}, "--drop-missing-target"),
     "two columns of one name": ("x,x,y\n1,2,3\n4,5,6\n", {}, "two columns are called 'x'"),
     "an unknown column": (csv(y=Y), {"kinds": ["z=text"]}, "--as: there is no column 'z'"),
     "a wrong kind": (csv(y=Y), {"kinds": ["x=integer"]}, "--as must be COLUMN=KIND"),
@@ -109,7 +110,7 @@ def test_fitted_with_a_note(name, tmp_path):
     text, likelihood, note = FITTED[name]
     found = problem(text, tmp_path / "t.csv")
     assert found.likelihood == likelihood
-    assert found.num_rows + len(found.heldout[1]) == N
+    assert found.num_rows + len(found.heldout[1]) == N - (name == "a target with gaps")
     assert note in " ".join(found.notes)
     assert len(found.X.columns) >= 1
     assert not {"row", "key", "user_id", "name", "c", "e", "copy"} & set(found.X)

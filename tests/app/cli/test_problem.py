@@ -44,21 +44,30 @@ def test_likelihood_is_guessed(tmp_path, cells, likelihood):
 
 def test_heldout_rows_are_numbered_as_in_the_file(tmp_path):
     path = write(tmp_path / "t.csv", [f"{i},{i / 2}" if i != 4 else "4," for i in range(40)])
-    found = problem(path, drop_missing_target=True, holdout=0.25)
+    found = problem(path, holdout=0.25)
+    assert found.notes == ("1 of 40 rows have no target and were left out.",)
     assert found.num_rows + len(found.heldout[1]) == 39
     np.testing.assert_array_equal([2 * y + 2 for y in found.heldout[1]], found.heldout_rows)
     np.testing.assert_array_equal(found.heldout[0]["x"] / 2, found.heldout[1])
     assert not set(found.y) & set(found.heldout[1])
-    same = problem(path, drop_missing_target=True, holdout=0.25)
+    same = problem(path, holdout=0.25)
     assert same.heldout_rows == found.heldout_rows
-    assert problem(path, drop_missing_target=True, holdout=0.25, seed=1).heldout_rows != found.heldout_rows
-    assert problem(path, drop_missing_target=True, holdout=0).heldout is None
+    assert problem(path, holdout=0.25, seed=1).heldout_rows != found.heldout_rows
+    assert problem(path, holdout=0).heldout is None
 
 
 def test_errors_after_dropped_rows_name_the_row_of_the_file(tmp_path):
     path = write(tmp_path / "t.csv", ["1,1", "2,", "3,3", "4,inf", "5,5"])
     with pytest.raises(ValueError, match="row 5: target 'y' is infinite"):
-        problem(path, drop_missing_target=True)
+        problem(path)
+
+
+def test_mostly_missing_targets_are_left_out_if_asked(tmp_path):
+    path = write(tmp_path / "t.csv", [f"{i},{i / 2}" if i < 12 else f"{i}," for i in range(40)])
+    with pytest.raises(ValueError, match=r"row 14: .* in 28 of 40 rows; fill them in, or .* --drop-missing-target"):
+        problem(path)
+    found = problem(path, drop_missing_target=True, holdout=0.25)
+    assert found.num_rows + len(found.heldout[1]) == 12
 
 
 def test_classes_are_held_out_in_proportion(tmp_path):
@@ -92,7 +101,7 @@ BAD = {
     "ragged, too few": (b"x,y\n1,2\n1\n4,5\n", "row 3"),
     "binary": (bytes(range(256)) * 8, ""),
     "wrong encoding": ("x,y\ncafé,2\nthé,3\n".encode("latin-1"), "latin-1"),
-    "NaN target": (b"x,y\n1,2\n2,nan\n3,4\n", "row 3: target 'y' is missing"),
+    "NaN target": (b"x,y\n1,2\n2,nan\n3,nan\n", "row 3: target 'y' is missing"),
     "infinite target": (b"x,y\n1,2\n2,inf\n3,4\n", "row 3: target 'y' is infinite"),
     "constant target": (b"x,y\n1,2\n2,2\n3,2\n", "target 'y' is '2' in every row"),
     "one row": (b"x,y\n1,2\n", "1 row"),

@@ -48,7 +48,7 @@ PATH = (PathStep(64, -1100.0, None, 1.0), PathStep(128, -1000.0, None, 2.0))
             "from 64 to 128 inducing points still gained 0.10",
         ),
         (Evidence(100_000, -500.0, 5e5, PATH), 0.5, "Probably enough", "gained only 0.0010 nats per row"),
-        (Evidence(1000, None, None), 0.5, "Unclear whether enough", "fit with more"),
+        (Evidence(1000, None, None), 0.5, "Unclear whether enough", "exists only"),
         (Evidence(1000, None, None, PATH), 0.5, "Still improving", "still gained"),
         (Evidence(100_000, None, None, PATH), 0.5, "Probably enough", "gained only"),
     ],

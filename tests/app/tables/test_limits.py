@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import sqlite3
 
 import numpy as np
 import pandas as pd
@@ -41,6 +42,34 @@ def test_archives_and_parquet_that_unpack_to_too_much_are_refused(tmp_path):
         assert len(read_table(tmp_path / name)) >= 100_000
     with pytest.raises(ValueError, match="--max-unpacked must be a number of gigabytes above 0"):
         read_table(tmp_path / "t.npz", max_unpacked=float("nan"))
+
+
+def test_a_query_that_makes_rows_for_ever_is_refused(tmp_path):
+    endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select i from n"
+    sqlite3.connect(tmp_path / "t.sqlite").execute("create table a (b)").connection.close()
+    with pytest.raises(TableError, match="unpacks to more than"):
+        read_table(tmp_path / "t.sqlite", part=endless, max_unpacked=0.01)
+    duckdb = pytest.importorskip("duckdb")
+    duckdb.connect(str(tmp_path / "t.duckdb")).close()
+    for query in ("select * from range(100000000000)", "select repeat('x', 1000) as a from range(10000000)"):
+        with pytest.raises(TableError, match=r"unpacks to more than|Out of Memory"):
+            read_table(tmp_path / "t.duckdb", part=query, max_unpacked=0.05)
+
+
+def test_a_workbook_with_a_cell_far_away_is_refused(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["a", "b"])
+    book.active.cell(200_000, 300, "far away")
+    book.save(tmp_path / "t.xlsx")
+    with pytest.raises(TableError, match="unpacks to more than"):
+        read_table(tmp_path / "t.xlsx", max_unpacked=0.001)
+
+
+def test_json_whose_objects_all_have_other_names_is_refused(tmp_path):
+    (tmp_path / "t.jsonl").write_text("\n".join(f'{{"name {i}": {i}}}' for i in range(10_000)))
+    with pytest.raises(TableError, match="unpacks to more than"):
+        read_table(tmp_path / "t.jsonl", max_unpacked=0.5)
 
 
 def test_cells_that_are_too_long_are_refused(tmp_path):

@@ -23,7 +23,7 @@ def option(text: str, *names: str, **settings) -> Any:
 TableFile = Annotated[
     str,
     typer.Argument(
-        help="CSV (also compressed, or with semicolons), TSV, Excel, Parquet, JSON lines, SQLite, .npy or .npz.",
+        help="CSV (also compressed), TSV, Excel, Parquet, JSON lines, SQLite, DuckDB, .npy or .npz.",
         metavar="TABLE",
     ),
 ]
@@ -129,7 +129,9 @@ class Request(Columns):
     ] = "random"
     seed: Annotated[int, option("Seed of the held-out rows and of all random choices.", min=0, max=2**32 - 1)] = 0
     ignore: Annotated[list[str] | None, option("Column to leave out; repeat for more.")] = None
-    drop_missing_target: Annotated[bool, option("Leave out rows without a target.", "--drop-missing-target")] = False
+    drop_missing_target: Annotated[
+        bool, option("Leave out rows without a target even if they are more than half of all.", "--drop-missing-target")
+    ] = False
     delimiter: Delimiter = None
     encoding: Encoding = "utf-8"
     max_unpacked: MaxUnpacked = UNPACKED_GB

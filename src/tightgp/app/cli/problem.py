@@ -11,10 +11,12 @@ from tightgp.app.cli.options import Request
 from tightgp.app.cli.processes import gather_frame, run_in_all
 from tightgp.app.cli.terminal import Terminal
 from tightgp.app.tables import Inspection, TableError, check_target, find_column, inspect_table, read_table, row_number
-from tightgp.app.tables.readings import Reading
+from tightgp.estimators.reading.texts import Reading
 
 #: More findings than these are shown by `tightgp inspect` alone.
 _MOST_FINDINGS = 12
+#: Where a larger share of the rows has no target, they are left out only if the user says so.
+_MOST_MISSING = 0.5
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,10 @@ def read_problem(request: Request, terminal: Terminal) -> Problem:
     notes += _report_findings(inspection, request, terminal)
     inputs = inspection.frame.drop(columns=name)
     targets = gather_frame(inspection.frame[[name]])
-    if request.drop_missing_target and (missing := targets[name].isna()).any():
+    missing = targets[name].isna()
+    if missing.any() and (request.drop_missing_target or missing.mean() <= _MOST_MISSING):
         targets = targets[~missing]
-        notes.append(f"{int(missing.sum())} rows without a target were left out.")
+        notes.append(f"{int(missing.sum()):,} of {len(missing):,} rows have no target and were left out.")
         terminal.message(notes[-1])
     column = check_target(targets, name, request.table)
     likelihood, reason = choose_likelihood(request, column, str(name), inputs if alone else None)

@@ -9,10 +9,8 @@ from tightgp.app.printing import text_table
 from tightgp.app.report import Content, verdicts, write
 from tightgp.app.report.content import Heldout
 from tightgp.app.report.numbers import counted, duration, number
+from tightgp.app.report.remedies import most_urgent
 from tightgp.io.files import atomic_write
-
-#: Coverage in a fifth of the rows that is off by more than this calls for a remedy.
-_FAR_OFF = 0.1
 
 
 def report(folder: Path, terminal: Terminal, out: Path | None = None, overwrite: bool = False) -> None:
@@ -67,42 +65,23 @@ def show(content: Content, folder: FitFolder, terminal: Terminal, verbose: bool 
     if heldout is None:
         terminal.print("No rows were held out, so the accuracy on new rows is unknown.")
     else:
-        terminal.print(verdicts.accuracy(heldout, content.task), *_linear(heldout))
+        terminal.print(verdicts.accuracy(heldout, content.task), *_rivals(heldout))
         reliable = verdicts.confidence(heldout.classes) if heldout.classes else verdicts.coverage(heldout, content.task)
         terminal.print(reliable, *([verdicts.worst_fifth(heldout)] if heldout.by_prediction else []))
         terminal.print(*([verdicts.importance(heldout, content.task)] if heldout.importance else []))
-    for remedy in remedies(content)[:2]:
-        terminal.print(remedy)
+    terminal.print(*most_urgent(content))
     if verbose:
         _show_details(content, terminal)
     terminal.print(f"Model:  {folder.model}", f"Report: {folder.page}")
 
 
-def remedies(content: Content) -> list[str]:
-    """What to try where something is wrong, as commands."""
-    training, heldout, found = content.training, content.heldout, []
-    if not training.converged:
-        more = max(2 * training.num_steps, 20)
-        found.append(f"Training was still improving ({training.message}); try --max-iter {more}.")
-    error = None if heldout is None else heldout.score("RMSE")
-    if error is not None and error.linear is not None and error.model > 1.02 * error.linear:
-        found.append("A linear model does better; try --kernel squared_exponential, --inducing 512, or other columns.")
-    shape = [one for one in (heldout.by_prediction if heldout else ()) if abs(one.observed - one.level) > _FAR_OFF]
-    if shape and content.task == "regression":
-        found.append(
-            "The noise is larger at some predictions than at others; try --noise heteroscedastic, or "
-            "--target-transform log or yeo-johnson."
-        )
-    return found
-
-
-def _linear(heldout: Heldout) -> list[str]:
-    """One line on how much of the variance is explained, beside a linear model."""
+def _rivals(heldout: Heldout) -> list[str]:
+    """One line on how much of the variance is explained, beside a linear model and boosted trees."""
     score, error = heldout.score("R²"), heldout.score("MAE")
-    if score is None or score.linear is None or error is None:
+    if score is None or score.linear is None or score.boosting is None or error is None:
         return []
-    half = f"mean absolute error {number(error.model)}"
-    return [f"R² {score.model:.3f}, {half}; a linear model has R² {score.linear:.3f}."]
+    beside = f"a linear model has R² {score.linear:.3f}, boosted trees {score.boosting:.3f}"
+    return [f"R² {score.model:.3f}, mean absolute error {number(error.model)}; {beside}."]
 
 
 def _show_details(content: Content, terminal: Terminal) -> None:
@@ -118,8 +97,8 @@ def _show_details(content: Content, terminal: Terminal) -> None:
     if evidence.exact:
         terminal.print(evidence.exact)
     if heldout is not None:
-        scores = [(score.name, score.model, score.linear, score.baseline) for score in heldout.scores]
+        scores = [(one.name, one.model, one.linear, one.boosting, one.baseline) for one in heldout.scores]
         rows = [(name, *("" if value is None else f"{value:.4g}" for value in values)) for name, *values in scores]
-        rows += [(f"inside {one.level:.0%} intervals", f"{one.observed:.1%}", "", "") for one in heldout.coverage]
-        columns = ("", "model", "linear model", "without inputs")
+        rows += [(f"inside {one.level:.0%} intervals", f"{one.observed:.1%}", "", "", "") for one in heldout.coverage]
+        columns = ("", "model", "linear model", "boosted trees", "without inputs")
         terminal.print(text_table(columns, rows, f"{heldout.num_rows:,} held-out rows"))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import compress, pairwise
 
 from markupsafe import Markup
 
@@ -105,7 +106,10 @@ def shared_axis(slices: Sequence[Slice], shares: bool) -> Axis:
     """One axis for the predictions of all slices, so that effects can be compared."""
     if shares:
         return SHARES
-    values = [v for one in slices for curve in one.curves for v in (*curve.mean, *curve.low, *curve.high)]
+    values = [v for one in slices for curve in one.curves for v in curve.mean]
+    for one in slices:
+        known = one.known or (True,) * len(one.curves[0].mean)
+        values += [v for curve in one.curves for ends in (curve.low, curve.high) for v in compress(ends, known)]
     return axes.padded(min(values), max(values))
 
 
@@ -117,11 +121,19 @@ def predictions(one: Slice, axis: Axis, title: str) -> Markup:
     x = axes.time(low, high) if one.kind == "time" else axes.linear(low, high, tight=True)
     frame = Frame(x, axis, one.column, title)
     for i, curve in enumerate(one.curves):
-        if curve.low:
-            frame.band(one.at, curve.low, curve.high)
-        frame.line(one.at, curve.mean, f"line c{i}")
+        for known, part in _runs(one.known or (True,) * len(one.at)):
+            if curve.low and known:
+                frame.band(one.at[part], curve.low[part], curve.high[part])
+            frame.line(one.at[part], curve.mean[part], f"line c{i}" if known else "guide")
     frame.rug(value for value in one.rug if x.low <= value <= x.high)
     return frame.draw(f"{title} along {one.column}")
+
+
+def _runs(known: Sequence[bool]) -> list[tuple[bool, slice]]:
+    """Consecutive points that are known or not; a run that is not reaches into those beside it."""
+    edges = [0, *(i for i in range(1, len(known)) if known[i] != known[i - 1]), len(known)]
+    runs = [(known[start], start, stop) for start, stop in pairwise(edges)]
+    return [(k, slice(start, stop) if k else slice(max(0, start - 1), stop + 1)) for k, start, stop in runs]
 
 
 def swatch(i: int) -> Markup:
@@ -140,9 +152,11 @@ def _levels(one: Slice, axis: Axis, title: str) -> Markup:
         for k, curve in enumerate(one.curves):
             place = i + 0.15 * (k - (len(one.curves) - 1) / 2)
             tooltip = f"{label}: {said(curve.mean[i])}"
-            if curve.low:
+            known = not one.known or one.known[i]
+            if curve.low and known:
                 frame.line([curve.low[i], curve.high[i]], [place, place], "whisker")
                 tooltip += f" ({said(curve.low[i])} to {said(curve.high[i])})"
+            tooltip += "" if known else "; no training row is like this"
             frame.point(curve.mean[i], place, tooltip, curve=k)
     return frame.draw(f"{title} by {one.column}")
 

@@ -4,10 +4,11 @@ import json
 from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
+from tightgp.app.report.panel import Agreement, Panel, PanelInput
 from tightgp.io import serialise
 
 #: Raised whenever a field is added, removed or changes its meaning.
-VERSION = 4
+VERSION = 5
 TASKS = ("regression", "classification", "counts")
 #: Larger numbers are read as infinite: their differences must stay finite.
 _LARGEST = 1e300
@@ -37,6 +38,7 @@ class Subject:
     num_inducing: int
     parameters: str
     settings: tuple[tuple[str, str], ...] = ()
+    seed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,7 @@ class Slice:
 
     ``at`` holds the values of the column: numbers, or seconds since 1970 for times. Categories have ``labels`` instead.
     ``rug`` holds quantiles of the column over the training rows, and ``level`` the probability of the intervals.
+    ``known`` says for each point whether training rows are like it; empty if all are.
     """
 
     column: str
@@ -139,22 +142,24 @@ class Slice:
     at: tuple[float, ...] = ()
     labels: tuple[str, ...] = ()
     rug: tuple[float, ...] = ()
+    known: tuple[bool, ...] = ()
 
     def __post_init__(self):
         n = len(self.labels if self.kind == "category" else self.at)
         lengths = {(len(one.mean), len(one.low), len(one.high)) for one in self.curves}
-        fits = n and lengths and lengths <= {(n, n, n), (n, 0, 0)}
+        fits = n and lengths and lengths <= {(n, n, n), (n, 0, 0)} and len(self.known) in (0, n)
         _require(fits, "a slice needs curves with a value for each of its points")
 
 
 @dataclass(frozen=True)
 class Score:
-    """A score of the model, of the baseline if that has one, and of a linear model of the same features."""
+    """A score of the model, of the baseline if that has one, and of two models of the same features."""
 
     name: str
     model: float
     baseline: float | None = None
     linear: float | None = None
+    boosting: float | None = None
 
 
 @dataclass(frozen=True)
@@ -245,11 +250,27 @@ class Worst:
 
 
 @dataclass(frozen=True)
+class Region:
+    """Rows of one level of a column, or of a part of its range, that are predicted worse than others.
+
+    ``ratio`` is their mean squared error, or log loss, over that of all rows, and ``inside`` the share of them inside
+    their widest intervals, or predicted correctly.
+    """
+
+    column: str
+    part: str
+    num_rows: int
+    ratio: float
+    inside: float
+
+
+@dataclass(frozen=True)
 class Heldout:
     """Scores on rows that the model was not fitted to.
 
     ``by_prediction`` is the coverage of the widest intervals in fifths of the rows, from the lowest predictions to the
     highest, and ``importance`` says how much larger the error is if a column is shuffled, the largest first.
+    ``regions`` are parts of the inputs' ranges where errors are largest.
     ``calibration`` is the coverage of intervals at many levels, ``pit`` the number of rows with P(Y ≤ observed) in
     equal bins of [0, 1], and ``points`` are (predicted, observed) pairs of some rows.
     """
@@ -260,6 +281,7 @@ class Heldout:
     coverage: tuple[Coverage, ...] = ()
     by_prediction: tuple[Coverage, ...] = ()
     importance: tuple[tuple[str, float], ...] = ()
+    regions: tuple[Region, ...] = ()
     calibration: tuple[Coverage, ...] = ()
     pit: tuple[int, ...] = ()
     points: tuple[tuple[float, float], ...] = ()
@@ -292,6 +314,7 @@ class Content:
     slices: tuple[Slice, ...]
     fixed: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
+    panel: Panel | None = None
 
     def __post_init__(self):
         _require(self.task in TASKS, f"task must be one of {', '.join(map(repr, TASKS))}, got {self.task!r}")
@@ -320,6 +343,7 @@ class Content:
 
 
 _PARTS = [part for part in list(globals().values()) if isinstance(part, type) and is_dataclass(part)]
+_PARTS += [Agreement, PanelInput]
 
 
 def _check(value: Any) -> None:

@@ -11,6 +11,7 @@ from tightgp.app.report.content import Column, Content, Evidence, PathStep, Scal
 from tightgp.app.report.heldout import score
 from tightgp.app.report.numbers import shortened
 from tightgp.app.report.slices import vary_inputs
+from tightgp.app.report.surrogate import make_panel
 from tightgp.app.report.table import Table, read_targets
 from tightgp.app.report.words import sentence
 from tightgp.parameters import named_parameters
@@ -57,6 +58,11 @@ def gather(
         slices, fixed = vary_inputs(estimator, table, targets)
     if (noise := getattr(estimator, "noise_", None)) is not None:
         notes.insert(0, noise.describe())
+        panel = None
+        if scores is not None:
+            panel = make_panel(
+                estimator, table, Table.of("X of heldout", heldout[0], estimator.encoding_.columns), notes
+            )
     notes += [sentence(str(one.message)) for one in caught]
     if len(names) > 1:
         notes.append(f"There are {len(names)} outputs. Unless stated otherwise, the report shows {names[0]!r}.")
@@ -74,6 +80,7 @@ def gather(
         slices=slices,
         fixed=fixed,
         notes=tuple(dict.fromkeys(notes)),
+        panel=panel,
     )
 
 
@@ -103,6 +110,7 @@ def _subject(estimator, source: str, target: str, num_rows: int, num_heldout: in
         training=estimator.training_,
         num_inducing=int(estimator.n_inducing_),
         parameters=repr(estimator.model_),
+        seed=seed if isinstance(seed := estimator.get_params().get("random_state"), int) else None,
         settings=tuple((name, shortened(repr(value), 120)) for name, value in sorted(estimator.get_params().items())),
     )
 

@@ -10,7 +10,9 @@ from sklearn import metrics
 
 from tightgp.app import scores
 from tightgp.app.report.content import Classes, Coverage, Heldout, OutputScores, ReliabilityBin, Score, Worst, WorstRow
-from tightgp.app.report.importance import linear_predictions, permutation_importance
+from tightgp.app.report.importance import permutation_importance
+from tightgp.app.report.regions import worst_regions
+from tightgp.app.report.rivals import rival_predictions
 from tightgp.app.report.slices import by_relevance, first_output
 from tightgp.app.report.table import Table, cell_text, read_targets
 from tightgp.estimators.distributions import ClassPrediction, GaussianPrediction, Prediction
@@ -21,6 +23,8 @@ _MOST_POINTS, _MOST_BINS, _MOST_LABELS = 1500, 20, 12
 _NUM_QUANTILES, _QUANTILE_ROWS = 40, 4000
 #: The table of the worst rows shows at most so many rows and input columns.
 _MOST_WORST, _MOST_COLUMNS = 10, 12
+#: Regions are looked for along so many columns.
+_MOST_REGION_COLUMNS = 30
 #: Fewer rows than these are not split in five.
 _LEAST_FOR_FIFTHS = 50
 
@@ -56,13 +60,18 @@ def score(
     columns = columns if len(columns) <= _MOST_COLUMNS else by_relevance(estimator)[:_MOST_COLUMNS]
     worst = partial(_worst, table, row_numbers, columns)
     importance = permutation_importance(estimator, table, targets)
+    rivals = rival_predictions(estimator, fitted, training, table)
     if estimator.task == "classification":
-        return replace(_score_classes(prediction, targets, training, worst), importance=importance)
-    linear = linear_predictions(estimator, fitted, training, table)
-    counts = estimator.task == "counts"
-    return replace(
-        _score_numbers(prediction, targets, training, linear, names, counts, worst, notes), importance=importance
-    )
+        scored = _score_classes(prediction, targets, training, rivals, worst)
+        given = prediction.log_probability[np.arange(len(targets)), targets]
+        losses, inside = -np.maximum(given, np.log(1e-12)), prediction.log_probability.argmax(axis=1) == targets
+    else:
+        counts = estimator.task == "counts"
+        scored = _score_numbers(prediction, targets, training, rivals, names, counts, worst, notes)
+        y, low, high = map(first_output, (targets, *prediction.interval(LEVELS[-1])))
+        losses, inside = (y - first_output(prediction.mean)) ** 2, (low <= y) & (y <= high)
+    regions = worst_regions(table, by_relevance(estimator)[:_MOST_REGION_COLUMNS], losses, inside)
+    return replace(scored, importance=importance, regions=regions)
 
 
 def _worst(
@@ -82,7 +91,7 @@ def _score_numbers(
     prediction: Prediction,
     targets: np.ndarray,
     training: np.ndarray,
-    linear: np.ndarray,
+    rivals: dict[str, np.ndarray],
     names: list[str],
     counts: bool,
     worst: Callable[..., Worst],
@@ -101,9 +110,9 @@ def _score_numbers(
     return Heldout(
         num_rows=len(y),
         scores=(
-            *_r_squared(y, mean, constant, linear),
-            Score("RMSE", *(metrics.root_mean_squared_error(y, p) for p in (mean, constant, linear))),
-            Score("MAE", *(metrics.mean_absolute_error(y, p) for p in (mean, constant, linear))),
+            *_r_squared(y, mean, constant, rivals),
+            _beside("RMSE", partial(metrics.root_mean_squared_error, y), mean, constant, rivals),
+            _beside("MAE", partial(metrics.mean_absolute_error, y), mean, constant, rivals),
             *_nlpd(first_output(densities), y, None if counts else baseline, notes),
             _crps(prediction, y, mean, sd, baseline, notes),
         ),
@@ -117,12 +126,15 @@ def _score_numbers(
     )
 
 
-def _r_squared(y, mean, constant, linear) -> list[Score]:
+def _beside(name: str, error: Callable, model, baseline, rivals: dict[str, np.ndarray]) -> Score:
+    """A score of the model, of the baseline and of the rivals."""
+    return Score(name, float(error(model)), float(error(baseline)), **{k: float(error(p)) for k, p in rivals.items()})
+
+
+def _r_squared(y, mean, constant, rivals) -> list[Score]:
     """The share of the squared error of a constant that predictions take away."""
     worst = np.mean((y - constant) ** 2)
-    if worst == 0:
-        return []
-    return [Score("R²", *(float(1 - np.mean((y - p) ** 2) / worst) for p in (mean, constant, linear)))]
+    return [] if worst == 0 else [_beside("R²", lambda p: 1 - np.mean((y - p) ** 2) / worst, mean, constant, rivals)]
 
 
 def _coverage_by_prediction(mean: np.ndarray, inside: np.ndarray) -> tuple[Coverage, ...]:
@@ -184,7 +196,11 @@ def _outputs(targets, training, names, means, densities, interval) -> tuple[Outp
 
 
 def _score_classes(
-    prediction: ClassPrediction, observed: np.ndarray, training: np.ndarray, worst: Callable[..., Worst]
+    prediction: ClassPrediction,
+    observed: np.ndarray,
+    training: np.ndarray,
+    rivals: dict[str, np.ndarray],
+    worst: Callable[..., Worst],
 ) -> Heldout:
     """Scores of classes; ``observed`` and ``training`` are positions of classes."""
     p = prediction.probability / prediction.probability.sum(axis=1, keepdims=True)
@@ -200,9 +216,9 @@ def _score_classes(
     return Heldout(
         num_rows=len(observed),
         scores=(
-            Score("accuracy", float(np.mean(right)), float(np.mean(observed == most_frequent))),
-            Score("log loss", *(metrics.log_loss(observed, q, labels=every) for q in (p, baseline))),
-            Score("Brier score", *(metrics.brier_score_loss(observed, q, labels=every) for q in (p, baseline))),
+            _beside("accuracy", lambda q: np.mean(observed == q.argmax(axis=1)), p, baseline, rivals),
+            _beside("log loss", partial(_log_loss, observed), p, baseline, rivals),
+            _beside("Brier score", lambda q: metrics.brier_score_loss(observed, q, labels=every), p, baseline, rivals),
         ),
         worst=worst(given, None, names[observed], names[predicted], probability=given),
         classes=Classes(
@@ -216,6 +232,11 @@ def _score_classes(
             standard_error=float(np.sqrt(np.sum(stated * (1 - stated))) / len(stated)),
         ),
     )
+
+
+def _log_loss(observed: np.ndarray, probability: np.ndarray) -> float:
+    """The mean negative log probability of the observed classes; a probability of zero counts as a very small one."""
+    return metrics.log_loss(observed, np.maximum(probability, 1e-15), labels=range(probability.shape[1]))
 
 
 def _reliability(stated: np.ndarray, happened: np.ndarray) -> tuple[ReliabilityBin, ...]:

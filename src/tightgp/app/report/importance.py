@@ -35,14 +35,3 @@ def permutation_importance(estimator: Any, table: Table, targets: np.ndarray) ->
         errors = [np.sqrt(np.mean((first_output(y) - part) ** 2)) for part in parts]
     rises = {table.columns[i].name: float(error - errors[0]) for i, error in zip(columns, errors[1:], strict=True)}
     return tuple(sorted(rises.items(), key=lambda one: -one[1]))
-
-
-def linear_predictions(estimator: Any, table: Table, targets: np.ndarray, heldout: Table) -> np.ndarray:
-    """What a linear model of the same features, fitted to the same rows, predicts for held-out rows (n,)."""
-    features = estimator.encoding_.transform(table.as_inputs(table.frame))
-    design = np.column_stack([np.ones(len(features)), features])
-    # A little ridge, since 0/1 features of one column may add up to one.
-    gram = design.T @ design + 1e-6 * len(design) * np.eye(design.shape[1])
-    weights = np.linalg.solve(gram, design.T @ first_output(targets))
-    new = estimator.encoding_.transform(heldout.as_inputs(heldout.frame))
-    return weights[0] + new @ weights[1:]

@@ -36,7 +36,8 @@ class Table:
         places = {str(label): k for k, label in enumerate(X.columns)}
         if lacking := [name for name in names if name not in places]:
             raise ValueError(f"{name} lacks the column(s) {', '.join(map(repr, lacking[:5]))} of the training rows")
-        return cls(X.iloc[:, [places[name] for name in names]].reset_index(drop=True), columns, False)
+        read = {column.name: column.as_read(X.iloc[:, places[column.name]]) for column in columns}
+        return cls(pd.DataFrame(read).reset_index(drop=True), columns, False)
 
     def rows(self, mask: np.ndarray) -> "Table":
         """The table of some of the rows."""
@@ -48,7 +49,7 @@ class Table:
 
     def numbers(self, i: int) -> pd.Series:
         """Column ``i`` as floats, NaN where missing: numbers, seconds since 1970, days, or codes of levels."""
-        found = cells.read(self.columns[i].name, self.frame.iloc[:, i], self.columns[i].cell_kind)
+        found = self.columns[i].cells(self.frame.iloc[:, i])
         return pd.Series(np.where(found.missing, np.nan, found.values / UNITS.get(found.kind, 1)))
 
     def typical(self, i: int) -> int:
@@ -57,6 +58,11 @@ class Table:
         is_category = self.columns[i].kind == "category"
         value = values.mode().min() if is_category else values.quantile(0.5, interpolation="lower")
         return int((values == value).argmax())
+
+    def typical_row(self) -> pd.DataFrame:
+        """One row of typical cells."""
+        cells = [self.frame.iloc[[self.typical(i)], [i]].reset_index(drop=True) for i in range(len(self.columns))]
+        return pd.concat(cells, axis=1)
 
     def cell(self, row: int, i: int) -> str:
         """One cell as text."""

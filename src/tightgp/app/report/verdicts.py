@@ -16,14 +16,61 @@ def accuracy(heldout: Heldout, task: str) -> str:
     error = heldout.score("RMSE")
     if error is None or not error.baseline:
         return ""
+    explained = explained_share(heldout)
     rows = f"On {counted(heldout.num_rows, 'held-out row')} the typical error (RMSE) is {number(error.model)}"
     constant = f"predicting the training mean for every row would give {number(error.baseline)}"
-    explained = 1 - (error.model / error.baseline) ** 2
     if explained <= 0:
         return f"{rows}, no better than a constant: {constant}."
     if explained < 0.05:
         return f"{rows}, hardly better than a constant: {constant}."
     return f"{rows}; {constant}. The inputs explain {percent(explained, 0)} of the variance."
+
+
+def explained_share(heldout: Heldout) -> float:
+    """The share of the variance of numbers that the predictions explain; it may be negative."""
+    error = heldout.score("RMSE")
+    return 0.0 if error is None or not error.baseline else 1 - (error.model / error.baseline) ** 2
+
+
+def summary(heldout: Heldout, task: str, target: str, num_inputs: int) -> str:
+    """How good the model is and whether it can be trusted, in one sentence."""
+    start = f"From {counted(num_inputs, 'input')}, “{shortened(target, 40)}” is"
+    if heldout.classes is not None:
+        right = heldout.score("accuracy")
+        more = heldout.classes.observed > heldout.classes.predicted
+        usual = "more often than" if more else "less often than"
+        often = {"chance": "as often as", "slight": "nearly as often as"}.get(verdict_on(heldout.classes), usual)
+        share = percent(None if right is None else right.model, 0)
+        told = f"{start} told correctly for {share} of new rows{_beside_rivals(heldout, 'log loss')}"
+        return f"{told}; it is right {often} its probabilities say."
+    error, explained, widest = heldout.score("MAE"), explained_share(heldout), heldout.coverage[-1]
+    share = (
+        f"explaining {percent(explained, 0)} of its variance" if explained >= 0.05 else "hardly better than its mean"
+    )
+    told = f"{start} predicted with a usual error of {number(None if error is None else error.model)}, {share}"
+    off = {"too narrow": "are too narrow", "too wide": "are too wide"}
+    reliable = off.get(deviates(heldout, widest, task), "can be relied on")
+    inside = f"{percent(widest.level, 0)} intervals {reliable} (they hold {percent(widest.observed)} of new rows)"
+    return f"{told}{_beside_rivals(heldout, 'RMSE')}; its {inside}."
+
+
+def _beside_rivals(heldout: Heldout, name: str) -> str:
+    """Whether the model is better than the rivals by a score that should be small."""
+    score = heldout.score(name)
+    rivals = {} if score is None else {"a linear model": score.linear, "boosted trees": score.boosting}
+    known = {rival: value for rival, value in rivals.items() if value is not None}
+    if score is None or not known:
+        return ""
+    words = {rival: _compared(score.model, value) for rival, value in known.items()}
+    if len(set(words.values())) == 1:
+        return f", {next(iter(words.values()))} {' and '.join(words)}"
+    return ", " + " and ".join(f"{word} {rival}" for rival, word in words.items())
+
+
+def _compared(model: float, rival: float) -> str:
+    if abs(model - rival) <= 0.02 * abs(rival):
+        return "about as well as"
+    return "better than" if model < rival else "worse than"
 
 
 def _accuracy_of_classes(heldout: Heldout) -> str:
@@ -54,7 +101,7 @@ def coverage(heldout: Heldout, task: str) -> str:
     widest = heldout.coverage[-1]
     start = f"{percent(widest.observed)} of {counted(heldout.num_rows, 'held-out row')} lie inside their "
     start += f"{percent(widest.level, 0)} interval"
-    verdicts = [_width(heldout, one, task) for one in heldout.coverage]
+    verdicts = [deviates(heldout, one, task) for one in heldout.coverage]
     if "too narrow" in verdicts and "too wide" in verdicts:
         narrow, wide = (_levels(heldout, verdicts, verdict) for verdict in ("too narrow", "too wide"))
         start += f". The {narrow} intervals contain too few rows and the {wide} intervals too many"
@@ -73,7 +120,7 @@ def coverage(heldout: Heldout, task: str) -> str:
 
 def coverage_label(heldout: Heldout, one: Coverage, task: str) -> str:
     """The verdict on one level, for its row of the table."""
-    verdict = _width(heldout, one, task)
+    verdict = deviates(heldout, one, task)
     if verdict == "rounded":
         return "wide because counts are whole numbers"
     return verdict or ("as stated" if one.low <= one.observed <= one.high else "nearly as stated")
@@ -109,11 +156,31 @@ def confidence(one: Classes) -> str:
     start = f"The predicted class has a mean probability of {percent(one.predicted)}, and is correct for "
     start += f"{percent(one.observed)} of the rows"
     gap = one.observed - one.predicted
-    if abs(gap) < _STANDARD_ERRORS * max(one.standard_error, 1e-12):
+    verdict = verdict_on(one)
+    if verdict == "chance":
         return f"{start}: the difference is no larger than chance explains."
-    if abs(gap) < SLIGHT:
+    if verdict == "slight":
         return f"{start}: the difference is too small to matter for most purposes."
     return f"{start}: the model is {'over' if gap < 0 else 'under'}confident, by more than chance explains."
+
+
+def verdict_on(one: Classes) -> str:
+    """Whether predicted probabilities are "off", or by a "slight" difference, or by no more than "chance" explains."""
+    gap = abs(one.observed - one.predicted)
+    if gap < _STANDARD_ERRORS * max(one.standard_error, 1e-12):
+        return "chance"
+    return "slight" if gap < SLIGHT else "off"
+
+
+def regions(heldout: Heldout, task: str) -> str:
+    """Where errors are larger than elsewhere, in words."""
+    if not heldout.regions:
+        return "No level of an input, and no part of its range, is predicted worse than chance explains."
+    named = []
+    for one in heldout.regions[:3]:
+        times = f"{number(one.ratio**0.5 if task != 'classification' else one.ratio, 2)} times"
+        named.append(f"where “{shortened(one.column, 40)}” is {shortened(one.part, 40)} ({times} the usual error)")
+    return f"Predictions are worst {', '.join(named[:-1])}{' and ' if len(named) > 1 else ''}{named[-1]}."
 
 
 def shown(score: Score, value: float | None) -> str:
@@ -121,7 +188,7 @@ def shown(score: Score, value: float | None) -> str:
     return percent(value) if score.name == "accuracy" else number(value)
 
 
-def _width(heldout: Heldout, one: Coverage, task: str) -> str:
+def deviates(heldout: Heldout, one: Coverage, task: str) -> str:
     """The verdict "too narrow" or "too wide" if coverage is off by more than chance explains and enough to matter.
 
     Intervals of counts contain more rows than stated, because their ends are whole numbers. The verdict on them is

@@ -1,11 +1,13 @@
 """Sentences that depend on what the report's content shows."""
 
 import math
+from itertools import compress
 
 from scipy.stats import norm
 
 from tightgp.app.report.content import Evidence, Scales, Slice, Trace, Training, Worst
 from tightgp.app.report.numbers import counted, duration, number, percent, shortened, whole
+from tightgp.app.report.panel import Panel, PanelInput
 
 #: Nats per row that more inducing points could add, below which they do not matter, or matter little.
 ENOUGH, NEARLY_ENOUGH = 0.01, 0.1
@@ -71,7 +73,7 @@ def evidence(one: Evidence, num_inducing: int, scales: Scales | None) -> tuple[s
     if one.lower is None or one.upper is None:
         why = "An upper bound on the log evidence exists only for full-batch training with Gaussian noise."
         if growth is None:
-            return "Unclear whether enough", f"{why} To see whether {points} are enough, fit with more and compare."
+            return "Unclear whether enough", why
         return ("Probably enough" if little_growth else "Still improving"), f"{why} {grown}"
     gap = max(0.0, one.upper - one.lower) / one.num_data
     limit = "With these kernel parameters, more inducing points could raise the log evidence by at most "
@@ -89,7 +91,7 @@ def evidence(one: Evidence, num_inducing: int, scales: Scales | None) -> tuple[s
         reasons.append("Nearly all v below are above 0.9, which suggests that they are.")
     if little_growth or well_explained:
         return "Probably enough", " ".join(reasons)
-    return "Unclear whether enough", " ".join([*reasons, "Fit with more of them and compare."])
+    return "Unclear whether enough", " ".join(reasons)
 
 
 def _beside_neighbours(points: str, grown: str) -> tuple[str, str]:
@@ -161,7 +163,10 @@ def relevance(values: tuple[tuple[str, float], ...]) -> str:
 
 def largest_effect(values: tuple[Slice, ...]) -> str:
     """Which input changes the prediction of a number most."""
-    effects = {one.column: max(one.curves[0].mean) - min(one.curves[0].mean) for one in values}
+    effects = {}
+    for one in values:
+        means = list(compress(one.curves[0].mean, one.known)) if any(one.known) else one.curves[0].mean
+        effects[one.column] = max(means) - min(means)
     best = max(effects, key=lambda column: effects[column])
     most = " most" if len(effects) > 1 and effects[best] > 0 else ""
     return f"Over the ranges shown, {_quoted(best)} changes the prediction{most}, by {number(effects[best])}."
@@ -176,6 +181,38 @@ def sentence(message: str) -> str:
     return f"{message[:1].upper()}{message[1:].rstrip('.')}."
 
 
+def panel(one: Panel, target: str) -> str:
+    """What the "what if" panel is for."""
+    what = "the probability of each class" if one.link == "softmax" else f"the predicted {shortened(target, 40)}"
+    text = f"Change the inputs and see {what} change. It works without a network, and starts from typical values."
+    if one.num_fixed:
+        stay = f" {counted(one.num_fixed, 'less relevant input')} {'stays' if one.num_fixed == 1 else 'stay'}"
+        text += f"{stay} at typical values."
+    return text
+
+
+def step(one: PanelInput) -> float:
+    """The step of an input's slider."""
+    if one.whole and one.high - one.low <= 1000:
+        return 1.0
+    return 86_400.0 if one.kind == "time" and one.high - one.low > 14 * 86_400 else (one.high - one.low) / 200
+
+
+def agreement(one: Panel) -> str:
+    """How close the panel is to the model."""
+    found = one.agreement
+    if found is None:
+        return ""
+    text = "The page holds a small copy of the model. On "
+    text += f"{counted(found.num_rows, 'held-out row')}, as they are and with one input changed, its "
+    text += "probabilities differ" if one.link == "softmax" else "mean differs"
+    text += f" from the model's by {number(found.centre, 2)} (root mean square)"
+    if one.link == "softmax":
+        return f"{text}."
+    share = f", {percent(found.centre / found.width)} of half an interval" if found.width else ""
+    return f"{text}{share}, and the ends of intervals by {number(found.ends, 2)}."
+
+
 def worst(one: Worst, num_rows: int) -> str:
     """Whether the worst-predicted rows are worse than is to be expected."""
     rows = "The held-out row" if len(one.rows) == 1 else f"The {len(one.rows)} held-out rows"
@@ -183,16 +220,27 @@ def worst(one: Worst, num_rows: int) -> str:
         largest = max(row.probability or 0.0 for row in one.rows)
         return f"{rows} whose observed class had the lowest predicted probability, at most {percent(largest)}."
     text = f"{rows} with the lowest predictive density, lowest first."
-    errors = [abs(row.deviations) for row in one.rows if row.deviations is not None]
-    if not errors or num_rows < 20:
+    largest = _largest_error(one)
+    if largest is None or num_rows < 20:
         return text
-    largest, usual = max(errors), norm.isf(0.5 / num_rows)
+    usual = norm.isf(0.5 / num_rows)
     text += f" The largest error is {number(largest, 2)} predicted standard deviations;"
     text += f" among {whole(num_rows)} rows it is usually about {number(usual, 2)}"
-    chance = -math.expm1(num_rows * math.log1p(-min(2 * norm.sf(largest), 1 - 1e-16)))
-    if chance < 0.01:
+    if has_unusual_errors(one, num_rows):
         return f"{text}. Look for mistakes in the data, or for noise with heavier tails than a Gaussian's."
     return f"{text}, so none of these rows is unusual."
+
+
+def has_unusual_errors(one: Worst, num_rows: int) -> bool:
+    """Whether the largest error is larger than the largest of so many Gaussian ones."""
+    largest = _largest_error(one)
+    if largest is None or num_rows < 20:
+        return False
+    return -math.expm1(num_rows * math.log1p(-min(2 * norm.sf(largest), 1 - 1e-16))) < 0.01
+
+
+def _largest_error(one: Worst) -> float | None:
+    return max((abs(row.deviations) for row in one.rows if row.deviations is not None), default=None)
 
 
 def _quoted(name: str) -> str:

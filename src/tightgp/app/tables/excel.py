@@ -1,33 +1,38 @@
 """Sheets of Excel workbooks as tables."""
 
-import zipfile
 from pathlib import Path
 
 import pandas as pd
 
 from tightgp.app.tables.columns import MISSING, check_names
 from tightgp.app.tables.errors import TableError, quoted, refuse_broken
+from tightgp.app.tables.limits import UNPACKED_GB, check_archive, check_unpacked
 from tightgp.app.tables.rows import share_of
 
-#: A workbook that unpacks to more bytes is refused before it is unpacked.
-MOST_BYTES = 4 << 30
+#: What a cell takes in memory at least.
+_CELL_BYTES = 8
 
 
-def read_excel(path: Path, share: tuple[int, int], part: str | None = None) -> pd.DataFrame:
+def read_excel(
+    path: Path, share: tuple[int, int], part: str | None = None, max_unpacked: float = UNPACKED_GB
+) -> pd.DataFrame:
     """The frame of a sheet, the first by default: its first row has the names. Formulas give their last results."""
     try:
         import openpyxl
     except ImportError:
         raise TableError(path, "needs openpyxl: run `pip install 'tightgp[excel]'`, or save the sheet as CSV") from None
     with refuse_broken(path, "is not a complete Excel workbook"):
-        with zipfile.ZipFile(path) as archive:
-            if sum(one.file_size for one in archive.infolist()) > MOST_BYTES:
-                raise TableError(path, f"unpacks to more than {MOST_BYTES >> 30} GiB; save the sheet as CSV")
+        check_archive(path, max_unpacked)
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         try:
             if part is not None and part not in book.sheetnames:
                 raise TableError(path, f"has no sheet {part!r}; its sheets are {', '.join(book.sheetnames[:20])}")
-            cells = [list(row) for row in book[part or book.sheetnames[0]].iter_rows(values_only=True)]
+            cells, size = [], 0
+            for row in book[part or book.sheetnames[0]].iter_rows(values_only=True):
+                cells.append(list(row))
+                # A cell far to the right or far down makes all before it.
+                size += _CELL_BYTES * len(row)
+                check_unpacked(path, size, max_unpacked)
         finally:
             book.close()
     blank = tuple(i for i, row in enumerate(cells, 1) if not _filled(row))

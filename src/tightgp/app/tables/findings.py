@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from tightgp.app.tables import dates
-from tightgp.app.tables.amounts import read_amounts
 from tightgp.app.tables.errors import quoted
 from tightgp.app.tables.orders import known_order
-from tightgp.app.tables.readings import WORDS, Reading, as_text, without
 from tightgp.app.tables.rows import row_number
+from tightgp.estimators.reading import dates
+from tightgp.estimators.reading.amounts import read_amounts
+from tightgp.estimators.reading.texts import MOSTLY, WORDS, Reading, are_amounts, as_text, date_formats, without
 
-#: A column of text is meant to be numbers or dates if this share of its cells are.
-MOSTLY = 0.9
 #: Fewer rows than these say nothing about identifiers.
 FEW_ROWS = 20
 #: Larger whole numbers are not told apart by 64-bit floats.
@@ -112,15 +110,10 @@ def _inspect_text(frame, column: pd.Series, name: str, choices: Choices, is_targ
     counted = present.value_counts()
     levels, counts = [str(level) for level in counted.index], counted.to_numpy()
     amounts = read_amounts(levels, choices.decimal)
-    are_numbers = (~amounts.strays & ~np.isnan(amounts.values)) @ counts
-    words = np.isnan(amounts.values) & ~amounts.strays
-    if wanted == "number" or (wanted != "date" and are_numbers >= MOSTLY * max(1, (~words) @ counts) and are_numbers):
+    if wanted == "number" or (wanted != "date" and are_amounts(amounts, counts)):
         return _read_amounts(frame, column, name, amounts, levels)
     if wanted in ("", "date"):
-        forms = [choices.date_format] if choices.date_format else dates.fitting_formats(levels, MOSTLY)
-        forms = [form for form in forms if dates.parse(levels, form).notna().mean() >= (MOSTLY if not wanted else 0)]
-        if len(forms) > 1 and _same_dates(levels, forms):
-            forms = forms[:1]
+        forms = date_formats(levels, choices.date_format, MOSTLY if not wanted else 0.0)
         if len(forms) > 1:
             change = f"--date-format '{forms[0]}' or --date-format '{forms[1]}'"
             problem = f"dates such as {quoted(levels[0])} could be read with the day or the month first"
@@ -200,7 +193,7 @@ def _inspect_numbers(column: pd.Series, name: str, wanted: str, is_target: bool)
     count = int(np.isin(values, found).sum())
     shown = " and ".join(map(str, found))
     if is_target:
-        change = f"--missing {found[0]} --drop-missing-target"
+        change = f"--missing {found[0]}"
         note = Finding(name, f"{shown} in {count} rows may stand for a missing cell; it is kept", change, "note")
         return Inspected(column, [note], [])
     reading = Reading("missing", tuple(str(value) for value in found))
@@ -224,11 +217,6 @@ def _is_sentinel(value: float, values: np.ndarray) -> bool:
     if value < 0:
         return bool(low >= 0 and (value <= -99 or width > 20)) or bool(value < low - width)
     return bool(value > high + 2 * width)
-
-
-def _same_dates(levels: list[str], forms: list[str]) -> bool:
-    first = dates.parse(levels, forms[0])
-    return all(dates.parse(levels, form).equals(first) for form in forms[1:])
 
 
 def _leave_out(column: pd.Series, name: str, text: str) -> Inspected:

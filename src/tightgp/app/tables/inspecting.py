@@ -7,7 +7,8 @@ import pandas as pd
 
 from tightgp.app.tables.errors import TableError
 from tightgp.app.tables.findings import FEW_ROWS, Choices, Finding, inspect_column, option
-from tightgp.app.tables.readings import ANY, Reading, with_columns
+from tightgp.app.tables.readings import ANY, with_columns
+from tightgp.estimators.reading.texts import Reading
 
 #: More problems than these are not listed in one line.
 _MOST_PROBLEMS = 6

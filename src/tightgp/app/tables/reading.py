@@ -1,15 +1,15 @@
 """Reading: the suffix gives the format, and each format gives a frame or a `TableError`."""
 
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 
 from tightgp.app.tables.arrays import read_npy, read_npz
+from tightgp.app.tables.duck import read_duckdb
 from tightgp.app.tables.errors import NO_ROWS, TableError, TableFileError, reason, refuse_broken
 from tightgp.app.tables.excel import read_excel
-from tightgp.app.tables.limits import COMPRESSIONS, UNPACKED_GB, check_archive, check_limit, decompress
+from tightgp.app.tables.limits import COMPRESSIONS, UNPACKED_GB, check_limit, decompress
 from tightgp.app.tables.parquet import read_parquet
 from tightgp.app.tables.records import read_json
 from tightgp.app.tables.rows import share_of
@@ -25,6 +25,7 @@ READERS: dict[str, Callable] = {
 SEVERAL: dict[str, Callable] = {
     **dict.fromkeys((".xlsx", ".xlsm"), read_excel),
     **dict.fromkeys((".sqlite", ".sqlite3", ".db"), read_sqlite),
+    **dict.fromkeys((".duckdb", ".ddb"), read_duckdb),
 }
 
 
@@ -44,7 +45,7 @@ def read_table(
     Args:
         path: ``.csv``, ``.tsv`` or ``.txt``, each also with ``.gz``, ``.bz2``, ``.xz`` or ``.zst``; ``.parquet``;
             ``.npy`` with one two-dimensional or structured array; ``.npz`` with one such array, or with X and y;
-            ``.jsonl``, ``.ndjson`` or ``.json``; ``.xlsx``; ``.sqlite`` or ``.db``.
+            ``.jsonl``, ``.ndjson`` or ``.json``; ``.xlsx``; ``.sqlite`` or ``.db``; ``.duckdb``.
         delimiter: what separates the cells of a text; None detects comma, semicolon, tab or bar.
         encoding: of a text.
         progress: show a bar while a large text is read.
@@ -53,7 +54,8 @@ def read_table(
             because all rows of a column decide its type.
         part: the sheet of a workbook, or the table or query of a database; None is the first sheet, the only table.
         strict: refuse a column of numbers in which a few cells are none; otherwise it is a column of text.
-        max_unpacked: gigabytes that a compressed text, a Parquet file or an archive may unpack to; more is refused.
+        max_unpacked: gigabytes that a compressed text, a Parquet file, an archive or a query may unpack to; more is
+            refused.
 
     Returns:
         The frame. ``frame.attrs["header"]`` is False for a file without column names; they are c0, c1, ... then.
@@ -77,10 +79,11 @@ def read_table(
     if suffix == ".xls":
         raise TableError(path, "is of the old Excel format; save it as .xlsx or CSV")
     if part is not None and suffix not in SEVERAL:
-        raise TableError(path, f"--from {part!r} is for Excel workbooks and SQLite databases")
+        raise TableError(path, f"--from {part!r} is for Excel workbooks and databases")
     if suffix not in (*TEXT, *READERS, *SEVERAL) or (compression and suffix not in TEXT):
         problem = f"cannot tell the format from the suffix {''.join(path.suffixes[-2:])!r}"
-        known = ".csv, .tsv or .txt (also with .gz, .bz2, .xz or .zst), .parquet, .xlsx, .jsonl, .sqlite, .npy or .npz"
+        known = ".csv, .tsv or .txt (also with .gz, .bz2, .xz or .zst), .parquet, .xlsx, .jsonl, .sqlite, .duckdb, .npy"
+        known += " or .npz"
         raise TableError(path, f"{problem}; use {known}")
     try:
         if suffix in TEXT:
@@ -90,11 +93,9 @@ def read_table(
                     data = decompress(path, data, compression, max_unpacked)
             frame = read_text(path, data, delimiter, encoding, share, progress, strict)
         elif suffix in SEVERAL:
-            if zipfile.is_zipfile(path):
-                check_archive(path, max_unpacked)
-            frame = SEVERAL[suffix](path, share, part)
+            frame = SEVERAL[suffix](path, share, part, max_unpacked)
         else:
-            more = (max_unpacked,) if suffix in (".parquet", ".npz") else ()
+            more = () if suffix == ".npy" else (max_unpacked,)
             frame = READERS[suffix](path, share, *more)
     except OSError as error:
         raise TableFileError(path, f"cannot be read: {reason(error)}") from None

@@ -1,6 +1,7 @@
 """JSON as a table: one object a line, or an array of objects."""
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -9,11 +10,14 @@ from pyarrow import json as arrow_json
 
 from tightgp.app.tables.columns import check_names, to_pandas
 from tightgp.app.tables.errors import NO_ROWS, TableError, quoted, reason, refuse_broken
-from tightgp.app.tables.limits import check_cells
+from tightgp.app.tables.limits import UNPACKED_GB, check_cells, check_unpacked
 from tightgp.app.tables.rows import share_of
 
+#: A name in JSON, and the bytes up to which a text cannot make a large table.
+_NAME, _SMALL = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:'), 100_000
 
-def read_json(path: Path, share: tuple[int, int]) -> pd.DataFrame:
+
+def read_json(path: Path, share: tuple[int, int], max_unpacked: float = UNPACKED_GB) -> pd.DataFrame:
     """The frame of objects with one value for each name; a name that an object lacks is a missing cell."""
     return frame_of_json(path, path.read_bytes(), share)
 
@@ -28,6 +32,7 @@ def frame_of_json(path: Path | str, data: bytes, share: tuple[int, int] = (0, 1)
         data = "\n".join(map(json.dumps, records)).encode()
     if not data.strip():
         raise TableError(path, NO_ROWS.replace("has column names but no rows", "is empty"))
+    _check_size(path, data, max_unpacked)
     try:
         reading = arrow_json.ReadOptions(block_size=min(len(data) + 1, 2**31 - 1))
         table = arrow_json.read_json(pa.BufferReader(data), reading)
@@ -42,3 +47,14 @@ def frame_of_json(path: Path | str, data: bytes, share: tuple[int, int] = (0, 1)
     frame = to_pandas(table.slice(rows.start, rows.stop - rows.start))
     frame.attrs.update(header=False, first=rows.start)
     return frame
+
+
+def _check_size(path: Path, data: bytes, gigabytes: float) -> None:
+    """Refuse objects that have so many different names that the table of all of them would be too large."""
+    if len(data) < _SMALL:
+        return
+    rows, names = data.count(b"\n") + 1, set()
+    for match in _NAME.finditer(data):
+        if match[1] not in names:
+            names.add(match[1])
+            check_unpacked(path, 8 * rows * len(names), gigabytes)

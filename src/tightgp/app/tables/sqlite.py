@@ -1,20 +1,19 @@
 """Tables and queries of SQLite databases, which are opened for reading only."""
 
-import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
 
-from tightgp.app.tables.columns import check_names
+from tightgp.app.tables.databases import checked, fetch_all, query_of
 from tightgp.app.tables.errors import TableError, reason
-from tightgp.app.tables.rows import share_of
-
-_QUERY = re.compile(r"\s*(select|with)\b", re.IGNORECASE)
+from tightgp.app.tables.limits import UNPACKED_GB
 
 
-def read_sqlite(path: Path, share: tuple[int, int], part: str | None = None) -> pd.DataFrame:
+def read_sqlite(
+    path: Path, share: tuple[int, int], part: str | None = None, max_unpacked: float = UNPACKED_GB
+) -> pd.DataFrame:
     """The frame of a table or a query, of the only table by default."""
     if not path.exists():
         raise FileNotFoundError(2, "No such file or directory", str(path))
@@ -22,23 +21,9 @@ def read_sqlite(path: Path, share: tuple[int, int], part: str | None = None) -> 
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
             listed = "select name from sqlite_master where type in ('table', 'view') and name not like 'sqlite_%'"
             tables = [name for (name,) in database.execute(listed)]
-            if part is None and len(tables) != 1:
-                problem = f"holds the tables {', '.join(tables[:20])}" if tables else "holds no table"
-                raise TableError(path, f"{problem}; name one with --from, or a query: --from 'select ... from ...'")
-            name = tables[0] if part is None else part
-            if not _QUERY.match(name) and name not in tables:
-                raise TableError(path, f"has no table {name!r}; its tables are {', '.join(tables[:20])}")
-            quoted = name.replace('"', '""')
-            cursor = database.execute(name if _QUERY.match(name) else f'select * from "{quoted}"')
+            cursor = database.execute(query_of(path, tables, part))
             names = [column[0] for column in cursor.description]
-            check_names(path, names)
-            frame = pd.DataFrame(cursor.fetchall(), columns=names).infer_objects()
+            frame = fetch_all(path, names, cursor.fetchmany, max_unpacked)
     except sqlite3.Error as error:
         raise TableError(path, f"cannot be read: {reason(error)}") from None
-    for name in frame:
-        if frame[name].dtype == object and frame[name].map(lambda cell: isinstance(cell, bytes)).any():
-            raise TableError(path, f"column {name!r} holds binary data; leave it out of the query")
-    rows = share_of(len(frame), share)
-    frame = frame.iloc[rows].reset_index(drop=True)
-    frame.attrs.update(header=False, first=rows.start)
-    return frame
+    return checked(path, frame, share)

@@ -47,7 +47,8 @@ def check_target(frame, name, path) -> Any:
     if missing.any():
         row = row_number(frame, frame.index[np.argmax(missing)])
         count = f"{missing.sum()} of {len(frame)} rows"
-        raise TableError(path, f"row {row}: {target} is missing, in all in {count}; remove these rows or fill them in")
+        advice = "fill them in, or leave these rows out with --drop-missing-target"
+        raise TableError(path, f"row {row}: {target} is missing, in all in {count}; {advice}")
     infinite = np.isinf(column.to_numpy(np.float64)) if column.dtype.kind == "f" else missing
     if infinite.any():
         row = row_number(frame, frame.index[np.argmax(infinite)])

@@ -43,7 +43,7 @@ class Amounts(NamedTuple):
 def read_amounts(texts: list[str], decimal: str = "") -> Amounts:
     """Read different texts of one column as numbers; the decimal mark is found out unless it is given.
 
-    >>> from tightgp.app.tables.amounts import read_amounts
+    >>> from tightgp.estimators.reading.amounts import read_amounts
     >>> read_amounts(["$12,345.00", "($7.50)"]).values.tolist()
     [12345.0, -7.5]
     >>> read_amounts(["12.345,67", "1,5"]).values.tolist()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tightgp.app.tables.amounts import read_amounts
+from tightgp.estimators.reading.amounts import read_amounts
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tightgp.app.tables.dates import are_compact_dates, fitting_formats
+from tightgp.estimators.reading.dates import are_compact_dates, fitting_formats
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,19 @@ _DAYS = (
     "%Y-%m",
     "%Y/%m",
 )
-_TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", "T%H:%M", "T%H:%M:%S", "T%H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
+_TIMES = (
+    "",
+    " %H:%M",
+    " %H:%M:%S",
+    " %H:%M:%S.%f",
+    "T%H:%M",
+    "T%H:%M:%S",
+    "T%H:%M:%S.%f",
+    "T%H:%M:%SZ",
+    "T%H:%M:%S.%fZ",
+    " %I:%M %p",
+    " %I:%M:%S %p",
+)
 #: What most dates look like: a cheap test before formats are tried.
 _LOOKS = re.compile(r"(?=.*\d)[\w.,/\- :+T]{6,35}")
 #: How many texts decide which formats are worth trying on all.
@@ -42,7 +54,7 @@ _NAMED = re.compile(r"(^|[_\s])(date|day|datum|dato|fecha|dt|time|timestamp)([_\
 def fitting_formats(texts: list[str], share: float = 1.0) -> list[str]:
     """The formats in which at least this share of the texts are dates; several if day and month could be exchanged.
 
-    >>> from tightgp.app.tables.dates import fitting_formats
+    >>> from tightgp.estimators.reading.dates import fitting_formats
     >>> fitting_formats(["31/12/2020", "01/02/2021"])
     ['%d/%m/%Y']
     >>> fitting_formats(["01/02/2020", "03/04/2021"])
