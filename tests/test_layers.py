@@ -20,6 +20,7 @@ LAYERS = (
     ("bounds",),
     ("posterior",),
     ("models",),
+    ("mcmc",),
     ("io",),
     ("training",),
     ("placing",),

@@ -44,11 +44,12 @@ if _TYPE_CHECKING:
     from tightgp.data import Batches, Dataset
     from tightgp.estimators import BayesianGPLVM, SparseGPClassifier, SparseGPCountRegressor, SparseGPRegressor
     from tightgp.io.modelfile import load, save
+    from tightgp.mcmc import log_density
     from tightgp.models import GPLVM, ODVGP, SGPR, SOLVEGP, SVGP, VGP, DeepGP, ExactGP, HiddenLayer
     from tightgp.numerics.linalg import NumericalError
     from tightgp.parameters import assign, freeze, named_parameters, unfreeze, with_priors
     from tightgp.placing import place
-    from tightgp.posterior import Posterior
+    from tightgp.posterior import AveragedPosterior, Posterior
     from tightgp.training import FitResult, StopReason, fit
 
 __version__ = "0.1.0"
@@ -61,11 +62,12 @@ _NAMES = {
     "data": ("Batches", "Dataset"),
     "estimators": ("BayesianGPLVM", "SparseGPClassifier", "SparseGPCountRegressor", "SparseGPRegressor"),
     "io.modelfile": ("load", "save"),
+    "mcmc": ("log_density",),
     "models": ("GPLVM", "ODVGP", "SGPR", "SOLVEGP", "SVGP", "VGP", "DeepGP", "ExactGP", "HiddenLayer"),
     "numerics.linalg": ("NumericalError",),
     "parameters": ("assign", "freeze", "named_parameters", "unfreeze", "with_priors"),
     "placing": ("place",),
-    "posterior": ("Posterior",),
+    "posterior": ("AveragedPosterior", "Posterior"),
     "training": ("FitResult", "StopReason", "fit"),
 }
 _MODULES = ("datasets", "distributed", "inducing", "kernels", "likelihoods", "means", "parameters", "priors")
@@ -78,6 +80,7 @@ __all__ = [
     "SOLVEGP",
     "SVGP",
     "VGP",
+    "AveragedPosterior",
     "Batches",
     "BayesianGPLVM",
     "Block",
@@ -107,6 +110,7 @@ __all__ = [
     "kernels",
     "likelihoods",
     "load",
+    "log_density",
     "means",
     "named_parameters",
     "parameters",
