@@ -16,7 +16,7 @@ from sklearn.datasets import load_diabetes
 
 import tightgp as tgp
 
-CHAINS, WARM_UP, DRAWS, AVERAGED = 4, 500, 500, 100
+CHAINS, WARM_UP, DRAWS, AVERAGED = 4, 300, 300, 100
 TEST_ROWS = 1000
 
 
@@ -97,9 +97,9 @@ def run(name: str, count: int, seed: int) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", default=["diabetes", "elevators", "kin40k"])
-    parser.add_argument("--rows", type=int, default=100)
-    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--sets", nargs="+", default=["diabetes", "kin40k"])
+    parser.add_argument("--rows", type=int, default=60)
+    parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("experiments/results/averaging.jsonl"))
     given = parser.parse_args()
     given.out.parent.mkdir(parents=True, exist_ok=True)

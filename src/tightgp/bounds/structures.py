@@ -268,17 +268,17 @@ class Blocks(Structure):
     def __call__(self, kernel, rows):
         groups = self.groups(rows)
         if not self.neighbours:
-            return self._seen(kernel, groups)
+            return self.seen(kernel, groups)
         b, t, m = groups.A.shape
         plan = chunks.plan(b, per_backend(_GROUP_BYTES) // (t * (m + t) * groups.A.dtype.itemsize))
         one = jax.checkpoint(
-            partial(self._seen, kernel),
+            partial(self.seen, kernel),
             prevent_cse=False,
             policy=jax.checkpoint_policies.save_only_these_names(stacks.ROOTS),
         )
 
         def body(sums, chunk):
-            seen = one(chunk) if plan.number > 1 else self._seen(kernel, chunk)
+            seen = one(chunk) if plan.number > 1 else self.seen(kernel, chunk)
             parts = seen.penalty, seen.residual, seen.clamped
             return tuple(a + b for a, b in zip(sums, parts, strict=True)), (seen.A, seen.y)
 
@@ -319,7 +319,8 @@ class Blocks(Structure):
         here = (groups.scale > 0)[..., None]
         return groups._replace(A=jnp.where(here, groups.A, 0.0), y=jnp.where(here, groups.y, 0.0))
 
-    def _seen(self, kernel: Kernel, groups: ScaledRows) -> Seen:
+    def seen(self, kernel: Kernel, groups: ScaledRows) -> Seen:
+        """What q(u) sees of blocks that come as groups (b, t, ·): first the rows that a block is given, then its own."""
         groups = self._present(groups)
         A, y, P = groups.A, groups.y, _prior(kernel, groups)
         rounded = A.dtype != P.dtype

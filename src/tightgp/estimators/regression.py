@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_X_y
 
 from tightgp import checks, distributed
 from tightgp.data import Dataset
@@ -165,6 +166,41 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
             self.training_ += f" {self.target_transform_.describe()}"
         noise = np.asarray(self.posterior_.noise_variance) * scale**2
         self.target_mean_, self.target_scale_, self.noise_variance_ = map(_plain, (mean, scale, noise))
+        return self
+
+    def partial_fit(self, X, y, *, noise_variance=None, window: int | None = None):
+        """Learn from more rows without training again: hyperparameters, encoding and scales stay those of `fit`.
+
+        Predictions are then those of the same model given all rows. The first call of an estimator that is not fitted
+        is `fit`. Attributes that say how training went stay as they are.
+
+        Args:
+            X: more rows, with the columns of the rows before.
+            y: their targets.
+            noise_variance: as in `fit`.
+            window: predict from the last so many rows alone; None forgets none.
+
+        >>> model = tgp.SparseGPRegressor(n_inducing=8, max_iter=10).fit(X[:50], y[:50])
+        >>> model.partial_fit(X[50:], y[50:]).predict(X[50:52]).shape
+        (2,)
+        """
+        if not hasattr(self, "posterior_"):
+            return self.fit(X, y, noise_variance=noise_variance)
+        if self.fitted_by_processes_:
+            raise ValueError("partial_fit needs one process, and this model was fitted by several; fit again")
+        features = self._features(X)
+        y = np.asarray(check_X_y(features, y, estimator=self, multi_output=True, y_numeric=True)[1], np.float64)
+        known, scale = self._checked_noise(noise_variance, y), np.asarray(self.target_scale_)
+        if known is not None and not self.target_transform_.is_identity:
+            raise ValueError("noise_variance is in the units of the target, and this model was fitted to its transform")
+        if y.shape[1:] != scale.shape:
+            raise ValueError(f"y must have shape (n{', ' * scale.ndim}{', '.join(map(str, scale.shape))}) as in fit")
+        with np.errstate(invalid="ignore", divide="ignore"):
+            z = (self.target_transform_.forward(y) - self.target_mean_) / scale
+        if not np.all(np.isfinite(z)):
+            raise ValueError(f"y has targets that the transform of this model cannot take: {self.target_transform_}")
+        known = None if known is None else known / scale**2
+        self.posterior_ = self.posterior_.condition(features, z, noise_variance=known, window=window)
         return self
 
     def _checked_noise(self, noise_variance, y: np.ndarray) -> np.ndarray | None:
