@@ -23,6 +23,7 @@ LAYERS = (
     ("mcmc",),
     ("io",),
     ("training",),
+    ("optimise",),
     ("placing",),
     ("datasets",),
     ("estimators",),

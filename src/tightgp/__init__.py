@@ -37,7 +37,7 @@ if _os.environ.get("TIGHTGP_X64", "1") != "0":
         _sys.meta_path.insert(0, _DoublePrecision())
 
 if _TYPE_CHECKING:
-    from tightgp import datasets, distributed, inducing, kernels, likelihoods, means, parameters, priors
+    from tightgp import datasets, distributed, inducing, kernels, likelihoods, means, optimise, parameters, priors
     from tightgp.bounds.adapted import Certified
     from tightgp.bounds.evidence import EvidenceBracket
     from tightgp.bounds.structures import Block, Neighbours, PowerEP, Structure, Vecchia
@@ -70,7 +70,7 @@ _NAMES = {
     "posterior": ("AveragedPosterior", "Posterior"),
     "training": ("FitResult", "StopReason", "fit"),
 }
-_MODULES = ("datasets", "distributed", "inducing", "kernels", "likelihoods", "means", "parameters", "priors")
+_MODULES = ("datasets", "distributed", "inducing", "kernels", "likelihoods", "means", "optimise", "parameters", "priors")
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
@@ -113,6 +113,7 @@ __all__ = [
     "log_density",
     "means",
     "named_parameters",
+    "optimise",
     "parameters",
     "place",
     "priors",

@@ -24,7 +24,7 @@ from tightgp.numerics import linalg
 from tightgp.numerics.chunks import pad_rows, rounded_up
 from tightgp.numerics.linalg import Whitener
 from tightgp.posterior import local
-from tightgp.posterior.marginals import PosteriorFunctions
+from tightgp.posterior.marginals import PosteriorFunctions, group_joints, mixed_joint
 from tightgp.posterior.training_rows import TrainingRows
 
 
@@ -315,3 +315,40 @@ def _of_last(latents: Latents, count, window: int) -> Latents:
     own = linalg.factorise(rows @ rows.T, 0.0).inverse
     Z = jax.lax.dynamic_slice_in_dim(latents.Z, count - window, window)
     return Latents(latents.kernel, Z, Whitener(own), (Whitened(own @ y, None),))
+
+
+@linalg.full_precision
+def joint_given(
+    functions: PosteriorFunctions, noise, X_new: Float[Array, "k d"], y_new: Float[Array, "k p"], X: Float[Array, "n d"]
+) -> tuple[Float[Array, "p n"], Float[Array, "p n n"]]:
+    """Means and joint covariances at ``X``, given new rows too. Pure: it can be batched and differentiated in all three.
+
+    An exact posterior is conditioned jointly, a sparse one by its q(w).
+    """
+    count, outputs = len(X_new), y_new.shape[1]
+    if not count or not is_exact(functions.latents[0]):
+        if count:
+            known = jnp.broadcast_to(jnp.atleast_1d(noise)[None, :], (count, jnp.size(noise)))
+            y, latents, start = y_new - functions.mean(X_new), [], 0
+            for group in functions.latents:
+                own = slice(start, start + group.num_functions)
+                part = known[:, own] if known.shape[1] > 1 else known
+                latents.append(_with_rows(group, X_new, y[:, own], part, DIAGONAL))
+                start = own.stop
+            functions = functions._replace(latents=tuple(latents))
+        mean, cov = mixed_joint(functions, group_joints(functions, X), X)
+        return mean.T, jnp.broadcast_to(cov, (outputs, *cov.shape[1:]))
+    both = jnp.concatenate([X_new, X])
+    mean, cov = mixed_joint(functions, group_joints(functions, both), both)
+    prior = jnp.mean(functions.latents[0].kernel.diagonal(both))
+
+    def given(cov):
+        W = linalg.factorise(cov[:count, :count] + noise * jnp.eye(count, dtype=cov.dtype), 0.0, prior).inverse
+        c = W @ cov[:count, count:]
+        return c, W
+
+    c, W = jax.vmap(given)(cov)
+    left = jnp.einsum("pij,jp->pi", jnp.broadcast_to(W, (outputs, *W.shape[1:])), y_new - mean[:count])
+    updated = mean[count:].T + jnp.einsum("pin,pi->pn", jnp.broadcast_to(c, (outputs, *c.shape[1:])), left)
+    cov = cov[:, count:, count:] - jnp.einsum("pin,pim->pnm", c, c)
+    return updated, jnp.broadcast_to(cov, (outputs, *cov.shape[1:]))

@@ -279,6 +279,10 @@ class Posterior(eqx.Module):
         latents, training = conditioning.condition(self._functions, self.training, noise, new, window)
         return replace(self, latents=latents, training=training)
 
+    def joint_given(self, X_new, y_new, X):
+        """Means (P, n) and covariances (P, n, n) at ``X``, given new rows too, as `condition` would. Pure, unchecked."""
+        return conditioning.joint_given(self._functions, self.likelihood.variance, X_new, y_new, X)
+
     def feasible_neighbours(self, X, neighbours: int) -> int:
         """``neighbours``, halved until a joint prediction at ``X`` is feasible; it may come to zero."""
         X = arguments.check_inputs(X, self.latents[0].Z)
