@@ -1,7 +1,8 @@
 """Predictions that average over hyperparameters, beside those of one best value: ``python -m experiments.averaging``.
 
-Exact GPs on a few rows of real sets, where the hyperparameters are uncertain: by maximum evidence, by maximum a posteriori
-under the priors below, and averaged over draws of NUTS under the same priors. Needs ``pip install 'tightgp[mcmc]'``.
+Exact GPs on a few rows of real sets, where the hyperparameters are uncertain: by maximum evidence, by maximum a
+posteriori under the priors below, and averaged over draws of NUTS under the same priors.
+Needs ``pip install 'tightgp[mcmc]'``.
 """
 
 import argparse
@@ -77,7 +78,9 @@ def run(name: str, count: int, seed: int) -> dict:
     mode = tgp.fit(tgp.with_priors(plain, priors(d)), train, restarts=3, progress=False).model
     density = tgp.log_density(mode, train)
     draws, diverging = nuts(density, jax.random.key(seed))
-    summary = arviz.summary(density.inference_data(draws, {"diverging": diverging}), kind="diagnostics", round_to="none")
+    summary = arviz.summary(
+        density.inference_data(draws, {"diverging": diverging}), kind="diagnostics", round_to="none"
+    )
 
     def score(post) -> float:
         return float(np.mean(post.log_density(test.X, test.y)))

@@ -34,9 +34,7 @@ def test_views_differ_by_the_jacobian_of_the_transforms(problem):
     for name, raw in density.position(values).items():
         np.testing.assert_allclose(raw, position[name], rtol=1e-9)
     assigned = tgp.assign(model, values)
-    prior = sum(
-        float(jnp.sum(p.prior.log_density(values[name]))) for name, p in tgp.named_parameters(assigned).items()
-    )
+    prior = sum(float(jnp.sum(p.prior.log_density(values[name]))) for name, p in tgp.named_parameters(assigned).items())
     np.testing.assert_allclose(density.constrained(values), float(assigned.log_evidence(data)) + prior)
     np.testing.assert_allclose(density.potential(position), -density(position))
 
@@ -104,7 +102,7 @@ def test_inducing_inputs_keep_their_places(problem):
 
 
 def test_bad_arguments_are_named(problem):
-    data, Z, kernel = problem
+    data, _, kernel = problem
     with pytest.raises(ValueError, match=r"needs a prior .* none on kernel.variance, .*with_priors"):
         tgp.log_density(tgp.ExactGP(kernel, 0.1), data)
     with pytest.raises(ValueError, match="nothing to sample"):
@@ -112,7 +110,7 @@ def test_bad_arguments_are_named(problem):
     with pytest.raises(ValueError, match="model must be an ExactGP, SGPR, SVGP or VGP, got int"):
         tgp.log_density(3, data)
     density = tgp.log_density(exact(kernel), data)
-    with pytest.raises(ValueError, match="positions must have the keys kernel.variance"):
+    with pytest.raises(ValueError, match=r"positions must have the keys kernel.variance"):
         density.values({"Z": 1.0})
     with pytest.raises(ValueError, match="shape"):
         density.posterior({name: jnp.zeros((3, 5)) for name in density.names})

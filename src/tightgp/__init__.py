@@ -70,7 +70,17 @@ _NAMES = {
     "posterior": ("AveragedPosterior", "Posterior"),
     "training": ("FitResult", "StopReason", "fit"),
 }
-_MODULES = ("datasets", "distributed", "inducing", "kernels", "likelihoods", "means", "optimise", "parameters", "priors")
+_MODULES = (
+    "datasets",
+    "distributed",
+    "inducing",
+    "kernels",
+    "likelihoods",
+    "means",
+    "optimise",
+    "parameters",
+    "priors",
+)
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [

@@ -176,7 +176,9 @@ class LogDensity:
         return with_fields(model, vector=self._data.vector).posterior()
 
     def _raw(self, values: Mapping[str, Any]) -> dict[str, Array]:
-        return {name: p.transform.inverse(jnp.asarray(values[name], p.raw.dtype)) for name, p in self._parameters.items()}
+        return {
+            name: p.transform.inverse(jnp.asarray(values[name], p.raw.dtype)) for name, p in self._parameters.items()
+        }
 
     def _flat(self, positions: Mapping[str, Array]) -> dict[str, Array]:
         """Draws with one axis in front."""

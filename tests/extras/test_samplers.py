@@ -27,7 +27,9 @@ def by_numpyro(density):
     from numpyro.infer import MCMC, NUTS
 
     nuts = NUTS(potential_fn=density.potential)
-    run = MCMC(nuts, num_warmup=300, num_samples=DRAWS, num_chains=CHAINS, chain_method="sequential", progress_bar=False)
+    run = MCMC(
+        nuts, num_warmup=300, num_samples=DRAWS, num_chains=CHAINS, chain_method="sequential", progress_bar=False
+    )
     run.run(jax.random.key(0), init_params=density.starts(jax.random.key(1), CHAINS))
     return run.get_samples(group_by_chain=True)
 

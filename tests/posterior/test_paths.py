@@ -102,7 +102,7 @@ def test_a_path_is_a_function_with_a_derivative(rows):
 
 
 def test_paths_that_cannot_be_had_say_so(rows):
-    data, X = rows
+    data, _ = rows
     post = tgp.SGPR(tgp.kernels.Matern32(), data.X[:6], 0.05, tgp.Vecchia(4)).posterior(data)
     with pytest.raises(ValueError, match="near must say about which inputs"):
         post.sample_paths(jax.random.key(0))

@@ -320,7 +320,7 @@ class Blocks(Structure):
         return groups._replace(A=jnp.where(here, groups.A, 0.0), y=jnp.where(here, groups.y, 0.0))
 
     def seen(self, kernel: Kernel, groups: ScaledRows) -> Seen:
-        """What q(u) sees of blocks that come as groups (b, t, ·): first the rows that a block is given, then its own."""
+        """What q(u) sees of blocks that come as groups (b, t, ·), as in `group_penalties`."""
         groups = self._present(groups)
         A, y, P = groups.A, groups.y, _prior(kernel, groups)
         rounded = A.dtype != P.dtype

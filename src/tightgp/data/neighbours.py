@@ -16,7 +16,7 @@ from tightgp.numerics.device import on_cpu
 _TREE_INPUTS = 12
 #: Distances that an accelerator computes at a time.
 _DISTANCES = 1 << 28
-#: Distances to rows that came after a search was prepared are all computed, up to so many rows, or such a share of them.
+#: A search is prepared anew once more rows have come after it than this number and this share of them.
 _RECENT, _RECENT_SHARE = 256, 32
 #: Blocks before this many rows have come are searched in one go: their prefixes would be very small.
 _FIRST = 2048
@@ -87,7 +87,9 @@ class _WithRecent:
     def __call__(self, asked, count):
         before = len(self.X) - len(self.recent)
         near = self.older(asked, min(count, before))
-        numbers = np.concatenate([near, np.broadcast_to(np.arange(before, len(self.X)), (len(asked), len(self.recent)))], 1)
+        numbers = np.concatenate(
+            [near, np.broadcast_to(np.arange(before, len(self.X)), (len(asked), len(self.recent)))], 1
+        )
         distances = np.concatenate([_distances(asked, self.X[near]), _distances(asked, self.recent[None])], axis=1)
         return np.take_along_axis(numbers, np.argsort(distances, axis=1, kind="stable")[:, :count], axis=1)
 

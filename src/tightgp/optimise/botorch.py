@@ -29,8 +29,8 @@ class BoTorchModel(Model, FantasizeMixin):
     (maths 14.4), and gradients go through them.
 
     Args:
-        posterior: of ``model.posterior(data)``. Where the model was trained with neighbours, ``without_rows()``: those of
-            a moving point change in jumps, which have no gradient.
+        posterior: of ``model.posterior(data)``. Where the model was trained with neighbours,
+            ``without_rows()``: those of a moving point change in jumps, which have no gradient.
 
     >>> model = BoTorchModel(posterior)  # doctest: +SKIP
     >>> LogExpectedImprovement(model, best_f=y.max())(torch.tensor([[[0.3, 0.7]]]))  # doctest: +SKIP
@@ -97,7 +97,9 @@ class BoTorchModel(Model, FantasizeMixin):
             )
         return self._changed(_new=(X, Y))
 
-    def fantasize(self, X: Tensor, sampler: Any, observation_noise: Tensor | None = None, **kwargs: Any) -> "BoTorchModel":
+    def fantasize(
+        self, X: Tensor, sampler: Any, observation_noise: Tensor | None = None, **kwargs: Any
+    ) -> "BoTorchModel":
         """Models that know draws of the values at ``X``, one for each sample."""
         noise = True if observation_noise is None else observation_noise
         return self.condition_on_observations(X, sampler(self.posterior(X, observation_noise=noise)))

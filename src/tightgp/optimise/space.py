@@ -35,7 +35,11 @@ class Real:
 
     def to_unit(self, x: np.ndarray) -> np.ndarray:
         """The inverse of `from_unit`."""
-        return np.log(x / self.low) / math.log(self.high / self.low) if self.log else (x - self.low) / (self.high - self.low)
+        return (
+            np.log(x / self.low) / math.log(self.high / self.low)
+            if self.log
+            else (x - self.low) / (self.high - self.low)
+        )
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """A posterior that knows new rows too, without training (maths 14.4).
 
-q(w) is a product of its prior and of what each row said, so new rows multiply what they say; the factor of an exact
-posterior gets new rows at its end.
+q(w) is a product of its prior and of what each row said, so new rows multiply what they say.
 """
 
 from dataclasses import replace
@@ -22,8 +21,7 @@ from tightgp.data.rows import Rows
 from tightgp.likelihoods import Gaussian, Likelihood
 from tightgp.numerics import linalg
 from tightgp.numerics.chunks import pad_rows, rounded_up
-from tightgp.numerics.linalg import Whitener
-from tightgp.posterior import local
+from tightgp.posterior import extending, local
 from tightgp.posterior.marginals import PosteriorFunctions, group_joints, mixed_joint
 from tightgp.posterior.training_rows import TrainingRows
 
@@ -58,7 +56,9 @@ def check(
         raise ValueError("condition of an exact posterior needs one noise variance for all outputs")
     if training is None and not exact:
         if window is not None:
-            raise ValueError("window needs the training rows, and this posterior keeps none: make it by posterior(data)")
+            raise ValueError(
+                "window needs the training rows, and this posterior keeps none: make it by posterior(data)"
+            )
         if neighbours:
             raise ValueError(
                 "condition needs the training rows of a model with neighbours, and this posterior keeps none: make it "
@@ -72,9 +72,10 @@ def check(
 def condition(
     functions: PosteriorFunctions, training: TrainingRows | None, noise, new: Rows, window: int | None
 ) -> tuple[tuple[Latents, ...], TrainingRows | None]:
-    """Latents that know the ``new`` rows, and the training rows with them; all but the last ``window`` are forgotten."""
+    """Latents that know the ``new`` rows, and the training rows with them; or the last ``window`` of these."""
     if is_exact(functions.latents[0]):
-        return tuple(_last(_extended(*part), window) for part in _parts(functions, noise, new)), training
+        parts = _parts(functions, noise, new)
+        return tuple(extending.last(extending.with_rows(*part), window) for part in parts), training
     if training is not None and window is not None and training.rows.num_rows + new.num_rows > window:
         new = _joined(training.rows, new).map(lambda a: a[-window:])
         functions = functions._replace(latents=tuple(_forgetful(group) for group in functions.latents))
@@ -104,7 +105,7 @@ def _structure(training: TrainingRows | None) -> Rowwise | Blocks:
 
 class Part(NamedTuple):
     """New rows as a group of functions takes them, padded: inputs, targets less the mean, noise variance (infinite in
-    padding; one column where it is the same for all functions), and how many there are."""
+    padding; one column where it is the same for all functions)."""
 
     latents: Latents
     X: Float[Array, "n d"]
@@ -243,85 +244,15 @@ def _with_groups(latents: Latents, X, y, noise, structure: Blocks, index: Int[Ar
     return latents._replace(q=(absorbed(latents.q[0], seen.A, seen.y),))
 
 
-def _extended(latents: Latents, X, y, noise) -> Latents:
-    """An exact posterior with these rows too, padded so that nearby numbers of rows share one compiled program."""
-    if noise.shape[1] > 1:
-        raise ValueError("condition of an exact posterior needs one noise variance for all outputs")
-    count = int(np.count_nonzero(np.diagonal(latents.whitener.inverse)))
-    missing = rounded_up(count + len(X)) - len(latents.Z)
-    if missing > 0:
-        latents = _padded(latents, missing)
-    return _written(latents, extended(latents, X, y, noise[:, 0]), jnp.asarray(count))
-
-
-def _padded(latents: Latents, missing: int) -> Latents:
-    """Room for so many rows: rows of zeros in the inverse factor say nothing."""
-    Z = pad_rows(latents.Z, len(latents.Z) + missing)
-    W = jnp.pad(latents.whitener.inverse, ((0, missing), (0, missing)))
-    return Latents(latents.kernel, Z, Whitener(W), (Whitened(jnp.pad(latents.q[0].mean, ((0, missing), (0, 0))), None),))
-
-
-class NewRows(NamedTuple):
-    """The last rows of a factor: inputs, what of the inverse factor belongs to earlier and to new rows, values of w."""
-
-    X: Float[Array, "n d"]
-    earlier: Float[Array, "n m"]
-    own: Float[Array, "n n"]
-    values: Float[Array, "n l"]
-
-
-@eqx.filter_jit
-@linalg.full_precision
-def extended(latents: Latents, X, y, noise: Float[Array, " n"]) -> NewRows:
-    """Rows of the inverse factor of ``K + Σ`` for new rows (maths 14.4); a row of infinite noise is not there."""
-    here = jnp.isfinite(noise)
-    a = jnp.where(here[:, None], latents.rows(X), 0.0)
-    prior = latents.kernel(X)
-    left = jnp.where(here[:, None] & here, prior - a @ a.T, 0.0) + jnp.diag(jnp.where(here, noise, 1.0))
-    own = linalg.factorise(left, 0.0, jnp.mean(jnp.diagonal(prior))).inverse
-    earlier = -own @ linalg.times_lower(a, latents.whitener.inverse)
-    values = own @ (jnp.where(here[:, None], y, 0.0) - a @ latents.q[0].mean)
-    return NewRows(X, earlier, jnp.where(here[:, None], own, 0.0), jnp.where(here[:, None], values, 0.0))
-
-
-@eqx.filter_jit
-def _written(latents: Latents, new: NewRows, count) -> Latents:
-    """Latents with new rows after the first ``count``."""
-    W = jax.lax.dynamic_update_slice(latents.whitener.inverse, new.earlier, (count, 0))
-    W = jax.lax.dynamic_update_slice(W, new.own, (count, count))
-    Z = jax.lax.dynamic_update_slice(latents.Z, new.X, (count, 0))
-    mean = jax.lax.dynamic_update_slice(latents.q[0].mean, new.values, (count, 0))
-    return Latents(latents.kernel, Z, Whitener(W), (Whitened(mean, None),))
-
-
-def _last(latents: Latents, window: int | None) -> Latents:
-    """An exact posterior of the last ``window`` rows alone."""
-    count = int(np.count_nonzero(np.diagonal(latents.whitener.inverse)))
-    if window is None or count <= window:
-        return latents
-    kept = _of_last(latents, jnp.asarray(count), window)
-    return _padded(kept, max(0, rounded_up(window) - window))
-
-
-@eqx.filter_jit
-@linalg.full_precision
-def _of_last(latents: Latents, count, window: int) -> Latents:
-    """The rows before are integrated out: their part of the covariance is left, and the factor is that of the rest."""
-    W, (q,) = latents.whitener.inverse, latents.q
-    missing = jnp.where(jnp.diagonal(W) == 0, 1.0, 0.0)
-    L = linalg.inverse_lower(W + jnp.diag(missing))
-    rows = jax.lax.dynamic_slice_in_dim(L, count - window, window)
-    y = rows @ q.mean
-    own = linalg.factorise(rows @ rows.T, 0.0).inverse
-    Z = jax.lax.dynamic_slice_in_dim(latents.Z, count - window, window)
-    return Latents(latents.kernel, Z, Whitener(own), (Whitened(own @ y, None),))
-
-
 @linalg.full_precision
 def joint_given(
-    functions: PosteriorFunctions, noise, X_new: Float[Array, "k d"], y_new: Float[Array, "k p"], X: Float[Array, "n d"]
+    functions: PosteriorFunctions,
+    noise,
+    X_new: Float[Array, "k d"],
+    y_new: Float[Array, "k p"],
+    X: Float[Array, "n d"],
 ) -> tuple[Float[Array, "p n"], Float[Array, "p n n"]]:
-    """Means and joint covariances at ``X``, given new rows too. Pure: it can be batched and differentiated in all three.
+    """Means and joint covariances at ``X``, given new rows too. Pure: for batches and derivatives.
 
     An exact posterior is conditioned jointly, a sparse one by its q(w).
     """

@@ -106,9 +106,7 @@ def search(functions: PosteriorFunctions, training: TrainingRows, noise) -> Neig
     return _groups(functions, training, noise)[0].search
 
 
-def follow(
-    before: TrainingRows, after: TrainingRows, functions: PosteriorFunctions, noise, new: TrainingRows
-) -> None:
+def follow(before: TrainingRows, after: TrainingRows, functions: PosteriorFunctions, noise, new: TrainingRows) -> None:
     """Prepare ``after``, which has the rows ``before`` and then those of ``new``, as far as ``before`` was prepared."""
     kept = before.prepared.get("neighbours")
     if kept is not None:

@@ -1,7 +1,7 @@
 """Functions drawn from a posterior, which can be evaluated anywhere afterwards (maths 14.5).
 
-Matheron's rule: a function of the prior, corrected so that it agrees with a draw of the inducing variables. Each function
-has random features of its own, so the covariance of many is exactly the posterior's.
+Matheron's rule: a function of the prior, corrected so that it agrees with a draw of the inducing variables. Each
+function has random features of its own, so the covariance of many is exactly the posterior's.
 """
 
 from typing import Any, NamedTuple
@@ -46,7 +46,9 @@ class Paths(eqx.Module):
     vector: bool = eqx.field(static=True)
 
     def __call__(self, X):
-        checked = arguments.check_inputs(jnp.reshape(jnp.asarray(X), (-1, jnp.shape(X)[-1])), self.functions.latents[0].Z)
+        checked = arguments.check_inputs(
+            jnp.reshape(jnp.asarray(X), (-1, jnp.shape(X)[-1])), self.functions.latents[0].Z
+        )
         X = checked.reshape(jnp.shape(X))
         if X.ndim not in (2, 3) or (X.ndim == 3 and len(X) != len(self)):
             raise ValueError(f"X must have shape (n, D), or ({len(self)}, n, D) for inputs of each path; got {X.shape}")
@@ -59,7 +61,9 @@ class Paths(eqx.Module):
         """Some of the paths: a number or a slice."""
         which = slice(which, which + 1 or None) if isinstance(which, int) else which
         own = tuple(
-            GroupPaths(*jax.tree.map(lambda a: a[which], (g.drawn, g.weights, g.values)), g.X, _part(g.corrections, which))
+            GroupPaths(
+                *jax.tree.map(lambda a: a[which], (g.drawn, g.weights, g.values)), g.X, _part(g.corrections, which)
+            )
             for g in self.groups
         )
         return Paths(self.functions, own, self.vector)
@@ -111,7 +115,13 @@ def draw(
 ) -> tuple[GroupPaths, ...]:
     """The draws of each group; with ``neighbours``, given those of all rows of ``near``."""
     groups = tuple(
-        _draw(group, jnp.broadcast_to(scale, (group.num_functions,)), jax.random.fold_in(key, i), num_samples, num_features)
+        _draw(
+            group,
+            jnp.broadcast_to(scale, (group.num_functions,)),
+            jax.random.fold_in(key, i),
+            num_samples,
+            num_features,
+        )
         for i, (group, scale) in enumerate(functions.groups())
     )
     if near is None or not neighbours or training is None:
@@ -183,4 +193,3 @@ def _corrected(group: Latents, path: GroupPaths, near: Nearby, count, key) -> Gr
     keys = jax.random.split(key, len(path.values))
     values, corrections = jax.lax.map(one, (path.drawn, path.weights, path.values, keys))
     return GroupPaths(path.drawn, path.weights, values, near.X, corrections)
-

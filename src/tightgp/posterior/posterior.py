@@ -175,7 +175,7 @@ class Posterior(eqx.Module):
         if checks.seed("neighbours", used):
             if near is None:
                 raise ValueError(
-                    "near must say about which inputs the paths are wanted, since each input has neighbours of its own; "
+                    "near must say about which inputs paths are wanted, since each input has neighbours of its own; "
                     "or pass neighbours=0 for paths from the inducing points alone"
                 )
             near = arguments.check_inputs(near, self.latents[0].Z)
@@ -280,7 +280,7 @@ class Posterior(eqx.Module):
         return replace(self, latents=latents, training=training)
 
     def joint_given(self, X_new, y_new, X):
-        """Means (P, n) and covariances (P, n, n) at ``X``, given new rows too, as `condition` would. Pure, unchecked."""
+        """Means (P, n) and covariances (P, n, n) at ``X``, given new rows too (see `condition`). Pure, unchecked."""
         return conditioning.joint_given(self._functions, self.likelihood.variance, X_new, y_new, X)
 
     def feasible_neighbours(self, X, neighbours: int) -> int:
