@@ -22,7 +22,7 @@ def test_points_go_to_the_unit_cube_and_back():
         ([], "bounds must be a list"),
         ([(0, 1, 2)], r"bounds\[0\] must be a pair"),
         ([(1, 1)], "low must be less than high"),
-        ([(0, np.inf)], "low must be less than high"),
+        ([(0, np.inf)], "high must be one finite number"),
     ],
 )
 def test_bad_bounds_are_named(bounds, message):

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tightgp.kernels.base import Constant, Kernel, Product, Sum, check_per_column
+from tightgp.kernels.base import AnyArray, Constant, Kernel, Product, Sum, check_per_column
 from tightgp.kernels.polynomial import Linear, Polynomial
 from tightgp.kernels.stationary import (
     Matern12,
@@ -28,7 +28,7 @@ _MOST_EXACT = 4096
 #: The smoothness ν of each Matérn kernel.
 _SMOOTHNESS = {Matern12: 0.5, Matern32: 1.5, Matern52: 2.5}
 #: Features are kept in blocks (n, f, p): f independent draws, or 1 where they are exact, of p features each.
-Blocks = list[Float[Array, "n f p"]]
+Blocks = list[Float[Array, "n _ _"]]
 
 
 @singledispatch
@@ -49,7 +49,7 @@ def blocks(kernel: Kernel, drawn: Any, X: Float[Array, "n d"]) -> Blocks:
     raise ValueError(f"kernel {type(kernel).__name__} has no known features")
 
 
-def features(kernel: Kernel, drawn: Any, X: Float[Array, "n d"]) -> Float[Array, "n k"]:
+def features(kernel: Kernel, drawn: Any, X: Float[AnyArray, "n d"]) -> Float[Array, "n k"]:
     """All features at ``X``: over draws, the mean of ``features @ features.T`` is the covariance matrix.
 
     >>> import jax
@@ -58,7 +58,7 @@ def features(kernel: Kernel, drawn: Any, X: Float[Array, "n d"]) -> Float[Array,
     >>> np.allclose((phi := features(kernel, frequencies(kernel, jax.random.key(0), 8, 2), X)) @ phi.T, kernel(X))
     True
     """
-    parts = blocks(kernel, drawn, X)
+    parts = blocks(kernel, drawn, jnp.asarray(X))
     return jnp.concatenate([a.reshape(len(X), -1) / jnp.sqrt(a.shape[1]) for a in parts], axis=1)
 
 
