@@ -125,7 +125,9 @@ class BoTorchModel(Model, FantasizeMixin):
             new = X.new_zeros(*batch, 0, X.shape[-1]), X.new_zeros(*batch, 0, self.source.num_outputs)
         else:
             new = self._new
-        flat = [a.expand(*batch, *a.shape[-2:]).reshape(-1, *a.shape[-2:]).to("cpu", torch.float64) for a in (*new, X)]
+        count = batch.numel()
+        flat = [a.expand(*batch, *a.shape[-2:]).reshape(count, *a.shape[-2:]) for a in (*new, X)]
+        flat = [a.to("cpu", torch.float64) for a in flat]
         mean, cov = _Joint.apply(self.source, *flat)
         return mean.reshape(*batch, *mean.shape[1:]).to(X), cov.reshape(*batch, *cov.shape[1:]).to(X)
 

@@ -72,7 +72,8 @@ class Optimiser:
         self.acquisition, self.maximise = acquisition, bool(maximise)
         self.num_initial = 2 * len(self.space) + 2 if num_initial is None else checks.count("num_initial", num_initial)
         self.seed = checks.seed("seed", seed)
-        self._initial = qmc.Sobol(len(self.space), rng=np.random.default_rng(self.seed)).random(self.num_initial)
+        sobol = qmc.Sobol(len(self.space), rng=np.random.default_rng(self.seed))
+        self._initial = sobol.random_base2((self.num_initial - 1).bit_length())[: self.num_initial]
         self._U, self._y = np.zeros((0, len(self.space))), np.zeros(0)
         self._pending, self._asked = np.zeros((0, len(self.space))), 0
         self._posterior: tuple[int, Posterior] | None = None
@@ -119,8 +120,8 @@ class Optimiser:
 
     def _next(self) -> np.ndarray:
         if self._asked < self.num_initial or not len(self._y):
-            more = qmc.Sobol(len(self.space), rng=np.random.default_rng([self.seed, self._asked]))
-            u = self._initial[self._asked] if self._asked < self.num_initial else more.random(1)[0]
+            later = np.random.default_rng([self.seed, self._asked]).uniform(size=len(self.space))
+            u = self._initial[self._asked] if self._asked < self.num_initial else later
             u = self.space.rounded(u[None])[0]
         else:
             u = self._promising()
