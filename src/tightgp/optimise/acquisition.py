@@ -49,7 +49,8 @@ def log_expected_improvement(mean, var, best) -> Float[Array, "..."]:
 def improvement(given: tuple[Posterior, Array], U: Float[Array, "n d"]) -> Float[Array, " n"]:
     """Log expected improvement at points of the unit cube, of a posterior and the best value so far."""
     post, best = given
-    return log_expected_improvement(*post.predict_f(U), best)
+    mean, var = post.predict_f(U)
+    return log_expected_improvement(mean, var, best)
 
 
 @eqx.filter_jit

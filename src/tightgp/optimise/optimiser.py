@@ -130,8 +130,9 @@ class Optimiser:
         return u
 
     def _promising(self) -> np.ndarray:
-        post, given, value = self.posterior(), None, None
-        seen = jnp.asarray(self._U)
+        post, seen = self.posterior(), jnp.asarray(self._U)
+        given: Any
+        value: Any
         if self.acquisition == "thompson":
             key = jax.random.fold_in(jax.random.key(self.seed), self._asked)
             given, value = post.sample_paths(key), acquisition.descent

@@ -60,17 +60,12 @@ class Paths(eqx.Module):
     def __getitem__(self, which) -> "Paths":
         """Some of the paths: a number or a slice."""
         which = slice(which, which + 1 or None) if isinstance(which, int) else which
-        own = tuple(
-            GroupPaths(
-                *jax.tree.map(lambda a: a[which], (g.drawn, g.weights, g.values)), g.X, _part(g.corrections, which)
-            )
-            for g in self.groups
-        )
-        return Paths(self.functions, own, self.vector)
-
-
-def _part(values, which):
-    return None if values is None else values[which]
+        own = []
+        for group in self.groups:
+            drawn = jax.tree.map(lambda a: a[which], group.drawn)
+            corrections = None if group.corrections is None else group.corrections[which]
+            own.append(GroupPaths(drawn, group.weights[which], group.values[which], group.X, corrections))
+        return Paths(self.functions, tuple(own), self.vector)
 
 
 @eqx.filter_jit
