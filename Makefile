@@ -4,9 +4,10 @@ VENV := .venv
 PEERS := .venv-peers
 GPJAX := .venv-gpjax
 TABLES := .venv-tables
+EXTRAS := .venv-extras
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-quick lint format peers reproduce pages oil million bench bench-quick bench-gpboost bench-tables bench-convergence bench-optimiser bench-blocks bench-precision bench-gplvm neighbours parity soak soak-quick threads fuzz clean
+.PHONY: help demo test test-quick test-extras lint format peers reproduce pages oil million bench bench-quick bench-gpboost bench-tables bench-convergence bench-optimiser bench-blocks bench-precision bench-gplvm neighbours parity soak soak-quick threads fuzz clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -25,6 +26,17 @@ test: $(VENV)/.ready ## Run the tests and the examples in docstrings, in two pro
 
 test-quick: $(VENV)/.ready ## Run the tests of files that take no more than a few seconds, in about a minute
 	OPENBLAS_NUM_THREADS=1 XLA_FLAGS="$$($(BIN)/python tests/xla_flags.py)" $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" tests
+
+$(EXTRAS)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(EXTRAS)
+	$(EXTRAS)/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(EXTRAS)/bin/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(EXTRAS)/bin/pip install --quiet --disable-pip-version-check --editable '.[mcmc]'
+	$(EXTRAS)/bin/pip install --quiet --disable-pip-version-check --editable '.[botorch]'
+	touch $@
+
+test-extras: $(EXTRAS)/.ready ## Run the tests of what the optional dependencies are for, in an environment that has them
+	OPENBLAS_NUM_THREADS=1 XLA_FLAGS="$$($(EXTRAS)/bin/python tests/xla_flags.py)" $(EXTRAS)/bin/pytest tests/extras
 
 lint: $(VENV)/.ready ## Check format, lint and types
 	$(BIN)/ruff format --check .
@@ -115,4 +127,4 @@ oil: $(VENV)/.ready ## Train a Bayesian GP-LVM on the oil flow data under three 
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m experiments.oil
 
 clean: ## Remove environments and caches
-	rm -rf $(VENV) $(PEERS) $(GPJAX) $(TABLES) .tables .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(GPJAX) $(TABLES) $(EXTRAS) .tables .pytest_cache .mypy_cache .ruff_cache .hypothesis

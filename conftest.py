@@ -1,9 +1,14 @@
 """What the examples in docstrings can use: ``np``, ``tgp``, and the small data set ``X`` (60, 2), ``y`` (60,)."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 
 import tightgp as tgp
+
+#: Modules whose optional dependency is not installed, which cannot be imported for their examples.
+collect_ignore = [] if find_spec("botorch") else ["src/tightgp/optimise/botorch.py"]
 
 
 @pytest.fixture(autouse=True)

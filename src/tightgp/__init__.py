@@ -37,7 +37,7 @@ if _os.environ.get("TIGHTGP_X64", "1") != "0":
         _sys.meta_path.insert(0, _DoublePrecision())
 
 if _TYPE_CHECKING:
-    from tightgp import datasets, distributed, inducing, kernels, likelihoods, means, parameters, priors
+    from tightgp import datasets, distributed, inducing, kernels, likelihoods, means, optimise, parameters, priors
     from tightgp.bounds.adapted import Certified
     from tightgp.bounds.evidence import EvidenceBracket
     from tightgp.bounds.structures import Block, Neighbours, PowerEP, Structure, Vecchia
@@ -46,11 +46,12 @@ if _TYPE_CHECKING:
     from tightgp.exporting import export
     from tightgp.io.modelfile import load, save
     from tightgp.io.program import Program
+    from tightgp.mcmc import log_density
     from tightgp.models import GPLVM, ODVGP, SGPR, SOLVEGP, SVGP, VGP, DeepGP, ExactGP, HiddenLayer
     from tightgp.numerics.linalg import NumericalError
     from tightgp.parameters import assign, freeze, named_parameters, unfreeze, with_priors
     from tightgp.placing import place
-    from tightgp.posterior import Posterior
+    from tightgp.posterior import AveragedPosterior, Posterior
     from tightgp.training import FitResult, StopReason, fit
 
 __version__ = "0.1.0"
@@ -65,14 +66,25 @@ _NAMES = {
     "exporting": ("export",),
     "io.modelfile": ("load", "save"),
     "io.program": ("Program",),
+    "mcmc": ("log_density",),
     "models": ("GPLVM", "ODVGP", "SGPR", "SOLVEGP", "SVGP", "VGP", "DeepGP", "ExactGP", "HiddenLayer"),
     "numerics.linalg": ("NumericalError",),
     "parameters": ("assign", "freeze", "named_parameters", "unfreeze", "with_priors"),
     "placing": ("place",),
-    "posterior": ("Posterior",),
+    "posterior": ("AveragedPosterior", "Posterior"),
     "training": ("FitResult", "StopReason", "fit"),
 }
-_MODULES = ("datasets", "distributed", "inducing", "kernels", "likelihoods", "means", "parameters", "priors")
+_MODULES = (
+    "datasets",
+    "distributed",
+    "inducing",
+    "kernels",
+    "likelihoods",
+    "means",
+    "optimise",
+    "parameters",
+    "priors",
+)
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
@@ -82,6 +94,7 @@ __all__ = [
     "SOLVEGP",
     "SVGP",
     "VGP",
+    "AveragedPosterior",
     "Batches",
     "BayesianGPLVM",
     "Block",
@@ -113,8 +126,10 @@ __all__ = [
     "kernels",
     "likelihoods",
     "load",
+    "log_density",
     "means",
     "named_parameters",
+    "optimise",
     "parameters",
     "place",
     "priors",

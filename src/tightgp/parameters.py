@@ -38,6 +38,10 @@ class Transform:
         """The unconstrained array of a value."""
         return value
 
+    def log_slope(self, raw: Array) -> Array:
+        """``log |d value / d raw|`` of each entry."""
+        return jnp.zeros_like(raw)
+
     def check(self, name: str, value) -> Any:
         """``value`` as an array; ValueError if it breaks the constraint."""
         array = checks.floats(name, value)
@@ -85,6 +89,10 @@ class Positive(Transform):
 
     def check(self, name: str, value) -> Any:
         return checks.positive(name, value, self.floor)
+
+    def log_slope(self, raw: Array) -> Array:
+        slope = jax.nn.log_sigmoid(raw)
+        return slope + jnp.log(2 * jax.nn.softplus(raw)) if self.squared else slope
 
     def logarithm(self, raw: Array) -> Array:
         """``log(value − floor)``."""

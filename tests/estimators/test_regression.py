@@ -346,3 +346,38 @@ def test_known_noise_of_each_row(table):
             tgp.SparseGPRegressor(**SMALL).fit(table.X, y, noise_variance=bad)
     with pytest.raises(ValueError, match="pass target_transform='none'"):
         tgp.SparseGPRegressor(**SMALL, target_transform="sqrt").fit(table.X, y, noise_variance=known)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"n_inducing": 8, "bound": "diagonal", "neighbours": 6}], ids=["exact", "sparse with neighbours"]
+)
+def test_partial_fit_is_the_posterior_of_all_rows(options):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (60, 2))
+    y = 3.0 + np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=60)
+    model = tgp.SparseGPRegressor(max_iter=5, target_transform="none", **options).fit(X[:40], y[:40])
+    model.predict(X[:4])  # prepares the search for neighbours
+    assert model.partial_fit(X[40:41], y[40:41]).partial_fit(X[41:], y[41:]) is model
+
+    def batch(first):
+        z = (y[first:] - model.target_mean_) / model.target_scale_
+        return model.model_.posterior(tgp.Dataset(model.encoding_.transform(X[first:]), z))
+
+    how = {"neighbours": 6} if options else {}
+    mean, var = batch(0).predict_y(model.encoding_.transform(X[:4]), **how)
+    ours, sd = model.predict(X[:4], return_std=True)
+    np.testing.assert_allclose(ours, mean * model.target_scale_ + model.target_mean_, rtol=1e-6)
+    np.testing.assert_allclose(sd, np.sqrt(var) * model.target_scale_, rtol=1e-6)
+
+    forgetful = model.partial_fit(X[59:], y[59:], window=30)
+    assert forgetful.posterior_.training is None or forgetful.posterior_.training.rows.num_rows == 30
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X[:3, :1], y[:3])
+    with pytest.raises(ValueError, match="y must have shape"):
+        model.partial_fit(X[:3], np.zeros((3, 2)))
+
+
+def test_partial_fit_first_fits():
+    X = np.linspace(0, 1, 12)[:, None]
+    model = tgp.SparseGPRegressor(max_iter=3).partial_fit(X, X[:, 0])
+    assert model.posterior_ is not None

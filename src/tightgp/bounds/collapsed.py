@@ -47,8 +47,13 @@ def upper_bound(stats: Statistics) -> Float[Array, ""]:
     return _gaussian(stats, logdet, quadratic)
 
 
+def inverse_root(S: Float[Array, "m m"]) -> Float[Array, "m m"]:
+    """The lower triangular root of ``(I + S)⁻¹``."""
+    return linalg.flipped_transpose(_factor_B(S[::-1, ::-1]).inverse)
+
+
 @linalg.full_precision
 def optimal_q(stats: Statistics) -> Whitened:
     """The optimal q(w) (maths 2.3): ``N(B⁻¹b, B⁻¹)``."""
-    root = linalg.flipped_transpose(_factor_B(stats.S[::-1, ::-1]).inverse)
+    root = inverse_root(stats.S)
     return Whitened(root @ (root.T @ stats.b), root[None])

@@ -4,6 +4,7 @@ Inducing variables are whitened, ``u = L w`` with ``L Lᵀ = Kuu``. Functions th
 share the rows ``a = L⁻¹k_u(x)`` and everything made from them.
 """
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -88,7 +89,7 @@ class Latents(NamedTuple):
         return total
 
     def divergence(self) -> Float[Array, ""]:
-        """``KL[q(w) ‖ N(0, I)]``, summed over the functions."""
+        """``KL[q(w) ‖ N(0, I)]``, summed over the functions; ``−log N(w | 0, I)`` where w is known (maths 16.2)."""
         return sum((_divergence(q.mean, q.root) for q in self.q), jnp.zeros((), self.Z.dtype))
 
     @property
@@ -123,6 +124,8 @@ def _spread(A, root):
 
 
 def _divergence(mean, root):
+    if root is None:
+        return 0.5 * (jnp.sum(mean * mean) + mean.size * math.log(2 * math.pi))
     diagonal = root if root.ndim == 2 else jnp.diagonal(root, axis1=1, axis2=2)
     logdet = jnp.sum(jnp.log(diagonal * diagonal))
     return 0.5 * (jnp.sum(root * root) + jnp.sum(mean * mean) - mean.size - logdet)

@@ -270,14 +270,14 @@ class Blocks(Structure):
 
     def __call__(self, kernel, rows):
         if not self.neighbours:
-            return self._seen(kernel, self.groups(rows))
+            return self.seen(kernel, self.groups(rows))
         own, (n, m) = self._own(rows), rows.A.shape
         t = self.size + own.conditioners.shape[1]
         row_bytes = rows.A.dtype.itemsize * t
 
         def seen_at_once(own):
             return self._in_chunks(
-                partial(self._seen, kernel),
+                partial(self.seen, kernel),
                 self._with_given(rows, own),
                 per_backend(_GROUP_BYTES) // (row_bytes * (m + t)),
             )
@@ -347,7 +347,8 @@ class Blocks(Structure):
         here = (groups.scale > 0)[..., None]
         return groups._replace(A=jnp.where(here, groups.A, 0.0), y=jnp.where(here, groups.y, 0.0))
 
-    def _seen(self, kernel: Kernel, groups: ScaledRows) -> Seen:
+    def seen(self, kernel: Kernel, groups: ScaledRows) -> Seen:
+        """What q(u) sees of blocks that come as groups (b, t, ·), as in `group_penalties`."""
         groups = self._present(groups)
         A, y, P = groups.A, groups.y, _prior(kernel, groups)
         rounded = A.dtype != P.dtype

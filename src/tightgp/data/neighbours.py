@@ -16,6 +16,8 @@ from tightgp.numerics.device import on_cpu
 _TREE_INPUTS = 12
 #: Distances that an accelerator computes at a time.
 _DISTANCES = 1 << 26
+#: A search is prepared anew once more rows have come after it than this number and this share of them.
+_RECENT, _RECENT_SHARE = 256, 32
 #: Blocks before this many rows have come are searched in one go: their prefixes would be very small.
 _FIRST = 2048
 
@@ -76,6 +78,27 @@ class _ByDevice:
         return _earlier_on_device(self.X, before[0], asked, before[1], count)
 
 
+class _WithRecent:
+    """A search prepared among most rows, and all distances to a few that came after it was."""
+
+    def __init__(self, older: Finder, X: np.ndarray, recent: np.ndarray):
+        self.older, self.X, self.recent = older, X, recent
+
+    def __call__(self, asked, count):
+        before = len(self.X) - len(self.recent)
+        near = self.older(asked, min(count, before))
+        numbers = np.concatenate(
+            [near, np.broadcast_to(np.arange(before, len(self.X)), (len(asked), len(self.recent)))], 1
+        )
+        distances = np.concatenate([_distances(asked, self.X[near]), _distances(asked, self.recent[None])], axis=1)
+        return np.take_along_axis(numbers, np.argsort(distances, axis=1, kind="stable")[:, :count], axis=1)
+
+
+def _distances(asked: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Squared distances (q, k) between each of ``asked`` (q, d) and its own rows (q, k, d)."""
+    return np.sum(np.square(asked[:, None] - rows), axis=2)
+
+
 def finder(X: np.ndarray) -> Finder:
     """The quickest search among rows ``X``: a tree where inputs are few, all distances where they are many."""
     if X.shape[1] <= _TREE_INPUTS:
@@ -96,6 +119,28 @@ class NeighbourSearch(NamedTuple):
         metric = metric_of(X, [lengthscales])
         scaled = np.asarray(X, np.float64) / metric
         return cls(scaled, metric, finder(scaled))
+
+    def with_rows(self, X: np.ndarray) -> "NeighbourSearch":
+        """The search among these rows and then ``X`` too; prepared anew only after many rows have come."""
+        added = np.asarray(X, np.float64) / self.metric
+        rows = np.concatenate([self.X, added])
+        recent, older = added, self.find
+        if isinstance(older, _WithRecent):
+            recent, older = np.concatenate([older.recent, added]), older.older
+        few = len(recent) <= max(_RECENT, (len(rows) - len(recent)) // _RECENT_SHARE)
+        return NeighbourSearch(rows, self.metric, _WithRecent(older, rows, recent) if few else finder(rows))
+
+    def given_to_last(self, number: int, partition: Partition) -> np.ndarray:
+        """The rows that blocks of the last ``number`` rows are given (b, k), -1 for none, from all rows before them.
+
+        These rows are in the order in which blocks are consecutive, and blocks come in that order.
+        """
+        before, size = len(self.X) - number, partition.size
+        blocks = -(-number // size)
+        place = np.concatenate([np.zeros(before, np.int64), 1 + np.arange(number) // size])
+        count = min(partition.neighbours, len(self.X))
+        search = partial(_earlier_of, self.find, place)
+        return _given(self.X[before:], partition, np.arange(blocks), 1 + np.arange(blocks), search, count)
 
     def nearest(self, X: np.ndarray, count: int) -> np.ndarray:
         """Numbers (n, count) of the rows nearest to each of ``X``, nearest first; all rows where there are fewer."""

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, check_X_y
 
 from tightgp import checks, distributed
 from tightgp.data.scaling import check_targets, warn_of_outliers
@@ -156,6 +156,43 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         own = self.posterior_.noise_variance if self.noise_ is None else self.noise_.typical_variance
         self.target_mean_, self.target_scale_ = _plain(fitted.mean), _plain(fitted.scale)
         self.noise_variance_ = _plain(np.asarray(own) * fitted.scale**2)
+        return self
+
+    def partial_fit(self, X, y, *, noise_variance=None, window: int | None = None):
+        """Learn from more rows without training again: hyperparameters, encoding and scales stay those of `fit`.
+
+        Predictions are then those of the same model given all rows. The first call of an estimator that is not fitted
+        is `fit`. Attributes that say how training went stay as they are.
+
+        Args:
+            X: more rows, with the columns of the rows before.
+            y: their targets.
+            noise_variance: as in `fit`.
+            window: predict from the last so many rows alone; None forgets none.
+
+        >>> model = tgp.SparseGPRegressor(n_inducing=8, max_iter=10).fit(X[:50], y[:50])
+        >>> model.partial_fit(X[50:], y[50:]).predict(X[50:52]).shape
+        (2,)
+        """
+        if not hasattr(self, "posterior_"):
+            return self.fit(X, y, noise_variance=noise_variance)
+        if self.fitted_by_processes_:
+            raise ValueError("partial_fit needs one process, and this model was fitted by several; fit again")
+        if self.noise_ is not None:
+            raise ValueError(f"partial_fit needs Gaussian noise: fit with noise='gaussian'. {self.noise_.describe()}")
+        features = self._features(X)
+        y = np.asarray(check_X_y(features, y, estimator=self, multi_output=True, y_numeric=True)[1], np.float64)
+        known, scale = self._checked_noise(noise_variance, y), np.asarray(self.target_scale_)
+        if known is not None and not self.target_transform_.is_identity:
+            raise ValueError("noise_variance is in the units of the target, and this model was fitted to its transform")
+        if y.shape[1:] != scale.shape:
+            raise ValueError(f"y must have shape (n{', ' * scale.ndim}{', '.join(map(str, scale.shape))}) as in fit")
+        with np.errstate(invalid="ignore", divide="ignore"):
+            z = (self.target_transform_.forward(y) - self.target_mean_) / scale
+        if not np.all(np.isfinite(z)):
+            raise ValueError(f"y has targets that the transform of this model cannot take: {self.target_transform_}")
+        known = None if known is None else known / scale**2
+        self.posterior_ = self.posterior_.condition(features, z, noise_variance=known, window=window)
         return self
 
     def _transform(self, features, y, noise: str, known, settings: Settings) -> transforms.TargetTransform:

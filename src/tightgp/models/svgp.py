@@ -20,7 +20,7 @@ from tightgp.kernels import Kernel
 from tightgp.likelihoods.base import Likelihood
 from tightgp.models import base, construction
 from tightgp.models.construction import as_tuple
-from tightgp.models.variational import COVARIANCES, VariationalGaussian
+from tightgp.models.variational import COVARIANCES, KnownValues, VariationalGaussian
 from tightgp.numerics import linalg
 from tightgp.parameters import Parameter, reader
 from tightgp.posterior import Posterior
@@ -193,6 +193,12 @@ class SVGP(base.Grouped, base.BatchModel):
             training=None if data is None else TrainingRows(self.check_rows(data), self.bound, metric=metric),
             vector=self.vector and self.num_outputs == 1,
         )
+
+    def at_values(self) -> "SVGP":
+        """This model with whitened inducing variables, which start at q's mean, in the place of q (maths 16.2)."""
+        groups = [[KnownValues.of(one.mean) for one in group.q] for group in _functions(self)[0].latents]
+        first, *second = (parts if len(parts) > 1 else parts[0] for parts in zip(*groups, strict=True))
+        return base.with_fields(self, q=first, q_orthogonal=second[0] if second else None)
 
     def prepare(self, data: Dataset) -> tuple["SVGP", PlacedRows]:
         self.check_rows(data)

@@ -65,6 +65,27 @@ class VariationalGaussian(eqx.Module):
         return eqx.tree_at(lambda q: q._mean.raw, new, mean)
 
 
+class KnownValues(eqx.Module):
+    """Whitened inducing variables (m, l) themselves, in the place of a q over them (maths 16.2)."""
+
+    _mean: Parameter
+
+    mean = reader("_mean", "The values (m, l).")
+
+    @classmethod
+    def of(cls, values: Float[Array, "m l"]) -> "KnownValues":
+        """From whitened values."""
+        return cls(real(values))
+
+    def whitened(self) -> Whitened:
+        """The values, without any spread."""
+        return Whitened(self.mean, None)
+
+    def unwhitened(self, factor: Factor) -> Whitened:
+        """The same: the values are whitened already."""
+        return self.whitened()
+
+
 def _shrink(root, root_bar, rate):
     if root.ndim == 2:
         return linalg.shrink_root(root, linalg.mirror(root.T @ jnp.tril(root_bar)), rate)

@@ -48,11 +48,17 @@ class Nearby(NamedTuple):
 class _Group:
     """Functions with one kernel, their training data on the host, and the search tree over it."""
 
-    def __init__(self, latents: Latents, X: np.ndarray, scale: np.ndarray, y: np.ndarray, metric=None):
-        self.latents, self.X, self.scale, self.y = latents, X, scale, y
-        metric = latents.kernel.length_scales(X.shape[1]) if metric is None else metric
-        self.search = NeighbourSearch.of(X, np.asarray(metric))
+    def __init__(self, latents: Latents, X: np.ndarray, scale: np.ndarray, y: np.ndarray, search: NeighbourSearch):
+        self.latents, self.X, self.scale, self.y, self.search = latents, X, scale, y, search
         self._everything: Nearby | None = None
+
+    def followed_by(self, new: "_Group") -> "_Group":
+        """This group with the rows of ``new`` after its own, and the q(w) of ``new``; the search goes on."""
+        scales = [self.scale, new.scale]
+        if self.scale.shape[1] != new.scale.shape[1]:  # a missing target gave each function a scale of its own
+            scales = [np.broadcast_to(one.scale, one.y.shape) for one in (self, new)]
+        X, y = np.concatenate([self.X, new.X]), np.concatenate([self.y, new.y])
+        return _Group(new.latents, X, np.concatenate(scales), y, self.search.with_rows(new.X))
 
     def nearby(self, which: np.ndarray, length: int) -> Nearby:
         """These training rows, padded to ``length`` rows."""
@@ -125,12 +131,31 @@ def left_out(functions: PosteriorFunctions, training: TrainingRows, noise, rows:
     return answers
 
 
+def search(functions: PosteriorFunctions, training: TrainingRows, noise) -> NeighbourSearch:
+    """The search among the training rows, in units of the first group's lengthscales; it is kept."""
+    return _groups(functions, training, noise)[0].search
+
+
+def follow(before: TrainingRows, after: TrainingRows, functions: PosteriorFunctions, noise, new: TrainingRows) -> None:
+    """Prepare ``after``, which has the rows ``before`` and then those of ``new``, as far as ``before`` was prepared."""
+    kept = before.prepared.get("neighbours")
+    if kept is not None:
+        groups = [old.followed_by(one) for old, one in zip(kept[1], _made_groups(functions, new, noise), strict=True)]
+        after.prepared["neighbours"] = (functions.latents, functions.mean, np.asarray(noise).tolist()), groups
+
+
 def joints(functions: PosteriorFunctions, training: TrainingRows, noise, X, count: int) -> list[Joint]:
     """The joint distribution of each group of functions, given all neighbours of all of ``X``."""
     if isinstance(X, jax.core.Tracer):
         raise ValueError(
             "joint predictions from neighbours are made outside of JAX transformations; or pass neighbours=0"
         )
+    found = union(functions, training, noise, X, count)
+    return [_joint(group, *near, X) for group, near in zip(functions.latents, found, strict=True)]
+
+
+def union(functions: PosteriorFunctions, training: TrainingRows, noise, X, count: int) -> list[tuple[Nearby, Array]]:
+    """All neighbours of all of ``X``, padded, for each group of functions, and how many there are."""
     found = []
     for group in _groups(functions, training, noise):
         near = np.unique(group.search.nearest(np.asarray(X), count))
@@ -139,7 +164,7 @@ def joints(functions: PosteriorFunctions, training: TrainingRows, noise, X, coun
                 f"the rows of X have {len(near)} different neighbours, all of which a joint prediction conditions on; "
                 f"at most {MAX_JOINT} are feasible: ask about fewer rows or fewer neighbours at a time"
             )
-        found.append(_joint(group.latents, group.nearby(near, rounded_up(len(near))), jnp.asarray(len(near)), X))
+        found.append((group.nearby(near, rounded_up(len(near))), jnp.asarray(len(near))))
     return found
 
 
@@ -178,7 +203,7 @@ def _made_groups(functions: PosteriorFunctions, training: TrainingRows, noise) -
         variance = noise[:, own] if noise.shape[1] > 1 else noise
         scale = (1 / np.sqrt(variance + _rounding(latents, rows.X)[:, None])).astype(rows.X.dtype)
         scale = scale if np.all(observed[:, own]) else scale * observed[:, own]
-        groups.append(_Group(latents, rows.X, scale, y[:, own], training.metric))
+        groups.append(_Group(latents, rows.X, scale, y[:, own], training.search(latents.kernel)))
         start = own.stop
     return groups
 

@@ -15,8 +15,9 @@ from tightgp.likelihoods import Gaussian, Likelihood
 from tightgp.means import Mean
 from tightgp.numerics.linalg import NumericalError
 from tightgp.numerics.threads import with_one_blas_thread
-from tightgp.posterior import arguments, local, marginals, ways
+from tightgp.posterior import arguments, conditioning, local, marginals, paths, ways
 from tightgp.posterior.marginals import PosteriorFunctions
+from tightgp.posterior.paths import Paths
 from tightgp.posterior.training_rows import TrainingRows
 
 
@@ -147,6 +148,42 @@ class Posterior(eqx.Module):
         likelihood = arguments.with_noise(self.likelihood, known)
         return self._shaped(likelihood.sample(target_key, F if F.ndim == 3 else F[..., None]))
 
+    @with_one_blas_thread
+    def sample_paths(self, key, num_samples: int = 1, *, num_features: int = 512, near=None, neighbours=None) -> Paths:
+        """Functions drawn from the posterior, to be evaluated anywhere afterwards, and differentiable (maths 16.5).
+
+        Their mean and covariance are those of `predict_f` with ``full_cov=True``, whatever ``num_features``; with more
+        features each path is closer to a Gaussian process.
+
+        Args:
+            key: random key.
+            num_samples: number of paths.
+            num_features: random features of each path, for each stationary part of the kernel.
+            near: inputs (n, D) about which paths of a posterior with neighbours are wanted: they are given all
+                neighbours of all of these rows, and are functions everywhere.
+            neighbours: as in `predict_f`; they need ``near``.
+
+        >>> import jax
+        >>> post = tgp.SGPR(tgp.kernels.Matern32(), X[:10]).posterior(tgp.Dataset(X, y))
+        >>> paths = post.sample_paths(jax.random.key(0), 3)
+        >>> paths(X[:5]).shape, paths[0](X[:5]).shape
+        ((3, 5), (1, 5))
+        """
+        checks.count("num_samples", num_samples)
+        checks.count("num_features", num_features)
+        used = (self.neighbours if self.training is not None else 0) if neighbours is None else neighbours
+        if checks.seed("neighbours", used):
+            if near is None:
+                raise ValueError(
+                    "near must say about which inputs paths are wanted, since each input has neighbours of its own; "
+                    "or pass neighbours=0 for paths from the inducing points alone"
+                )
+            near = arguments.check_inputs(near, self.latents[0].Z)
+            ways.with_neighbours(self._functions, self.likelihood, self.training)
+        given = key, num_samples, num_features, near, used
+        groups = paths.draw(self._functions, self.likelihood, self.training, *given)
+        return Paths(self._functions, groups, self.vector and self.num_outputs == 1)
+
     @property
     def noise_variance(self) -> Float[Array, "*p"]:
         """Noise variance σ²."""
@@ -213,6 +250,38 @@ class Posterior(eqx.Module):
             scores.append(float(np.mean(np.asarray(densities)[~gone])))
         good = np.asarray(scores) >= max(scores) - tolerance
         return replace(self, neighbours=counts[int(np.argmax(good))])
+
+    def condition(self, X, y, *, noise_variance=None, window: int | None = None) -> "Posterior":
+        """The posterior that also knows these rows, at the same hyperparameters and inducing inputs (maths 16.4).
+
+        It is the posterior that the model would have of all rows together, in time that does not grow with the rows
+        there were (of the exact posterior, with their square). Under Vecchia, blocks of the new rows come after all
+        others. Neighbours are found among the new rows too. Gaussian noise.
+
+        Args:
+            X: inputs (n, D).
+            y: targets (n,) or (n, P), as in training.
+            noise_variance: the known noise variance of the new rows, one number or (n,).
+            window: know the last so many rows alone, and forget all before them. None forgets nothing.
+
+        >>> model = tgp.SGPR(tgp.kernels.Matern32(), X[:10])
+        >>> post = model.posterior(tgp.Dataset(X[:50], y[:50])).condition(X[50:], y[50:])
+        >>> np.allclose(post.predict_f(X)[0], model.posterior(tgp.Dataset(X, y)).predict_f(X)[0])
+        True
+        """
+        X = arguments.check_inputs(X, self.latents[0].Z)
+        y = self._targets(y, X, missing=False)
+        known = arguments.known_noise(noise_variance, X)
+        if window is not None:
+            checks.count("window", window)
+        new = Rows(X, y, jnp.ones(len(X), X.dtype), known).map(np.asarray)
+        noise = conditioning.check(self._functions, self.likelihood, self.training, self.neighbours, window)
+        latents, training = conditioning.condition(self._functions, self.training, noise, new, window)
+        return replace(self, latents=latents, training=training)
+
+    def joint_given(self, X_new, y_new, X):
+        """Means (P, n) and covariances (P, n, n) at ``X``, given new rows too (see `condition`). Pure, unchecked."""
+        return conditioning.joint_given(self._functions, self.likelihood.variance, X_new, y_new, X)
 
     def feasible_neighbours(self, X, neighbours: int) -> int:
         """``neighbours``, halved until a joint prediction at ``X`` is feasible; it may come to zero."""

@@ -11,7 +11,10 @@ from tightgp.bounds import statistics
 from tightgp.bounds.latents import Latents
 from tightgp.bounds.statistics import Process
 from tightgp.bounds.structures import Structure
+from tightgp.data.neighbours import NeighbourSearch
+from tightgp.data.partition import metric_of
 from tightgp.data.rows import Rows
+from tightgp.kernels import Kernel
 
 
 class TrainingRows(eqx.Module):
@@ -33,6 +36,15 @@ class TrainingRows(eqx.Module):
     def prepared(self) -> dict:
         """What predictions have computed of these rows and keep; not part of files."""
         return {}
+
+    def search_metric(self, kernel: Kernel) -> np.ndarray:
+        """What inputs are divided by to find neighbours: as in training, or the lengthscales of ``kernel``."""
+        lengthscales = kernel.length_scales(self.rows.X.shape[1]) if self.metric is None else self.metric
+        return metric_of(self.rows.X, [np.asarray(lengthscales)])
+
+    def search(self, kernel: Kernel) -> NeighbourSearch:
+        """The search for neighbours among these rows."""
+        return NeighbourSearch.of(np.asarray(self.rows.X), self.search_metric(kernel))
 
     @property
     def in_order(self) -> Rows:
