@@ -1,4 +1,4 @@
-"""Draw one run of the suite, or several: how many times longer than tightgp each library takes, and cost against N and M.
+"""Draw runs of the suite: how many times longer than tightgp each library takes, and cost against N and M.
 
 python -m benchmarks.picture benchmarks/results/suite.json [MORE.json] --out docs/figures/speed.png
 """
@@ -104,7 +104,15 @@ def _name_libraries(ax, lines: list[Line]) -> None:
     """Each library's name in its colour, in a line above the dots."""
     seen = [name for name in COLOURS if any(name in line.seconds for line in lines)]
     for number, name in enumerate(seen):
-        ax.text(0.32 + 0.15 * number, 1.0, "● " + _title(name), transform=ax.transAxes, color=COLOURS[name], size=9.5, va="top")
+        ax.text(
+            0.32 + 0.15 * number,
+            1.0,
+            "● " + _title(name),
+            transform=ax.transAxes,
+            color=COLOURS[name],
+            size=9.5,
+            va="top",
+        )
 
 
 def _curves(ax, record: Record, along: str) -> None:

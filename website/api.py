@@ -49,7 +49,8 @@ _INSIDE = {"parameters"}
 _OPTIONS = {
     "estimators": "inherited_members: true",
     "posteriors": "inherited_members: true",
-    "models": "inherited_members: [elbo, posterior, upper_bound, evidence_bracket, log_evidence]",
+    "models": "members: [noise_variance, elbo, log_evidence, upper_bound, evidence_bracket, posterior, start, of, "
+    "relevance, v, num_latents, num_outputs, num_inputs, num_functions]",
 }
 
 
@@ -70,7 +71,9 @@ def _entry(name: str, file: str) -> str:
     if not isinstance(value, ModuleType):
         options = f"\n    options:\n      {_OPTIONS[file]}" if file in _OPTIONS and isinstance(value, type) else ""
         return f"::: tightgp.{name}{options}"
-    parts = [f"## tightgp.{name}\n\n{(value.__doc__ or '').strip()}"] if file != name else [(value.__doc__ or "").strip()]
+    parts = (
+        [f"## tightgp.{name}\n\n{(value.__doc__ or '').strip()}"] if file != name else [(value.__doc__ or "").strip()]
+    )
     return "\n\n".join([*parts, *(f"::: tightgp.{name}.{member}" for member in _members(value))])
 
 
@@ -97,5 +100,5 @@ def ready(text: str) -> str:
 
 
 def _formulas(match: re.Match) -> str:
-    linked = re.sub(r"§?(\d+(?:\.\d+[a-z]?)?)", lambda m: f"[{m[0]}](../maths.html#{m[1]})", match[1])
+    linked = re.sub(r"§?(\d+(?:\.\d+[a-z]?)?)", lambda m: f"[{m[0]}](../maths.md#{m[1]})", match[1])
     return f"maths {linked}"

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import click
 import typer
 
 from tightgp.app.cli import failures
@@ -28,25 +27,29 @@ def _commands(name: str, command: Any) -> list[str]:
         for part, inner in command.commands.items():
             found += _commands(f"{name} {part}", inner)
         return found
-    context = click.Context(command, info_name=name)
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and not getattr(p, "hidden", False)]
-    usage = " ".join([name, *(a.make_metavar(context) for a in arguments), "[OPTIONS]"])
+    usage = " ".join([name, *(_takes(a) for a in arguments), "[OPTIONS]"])
     lines = [f"## {name}", "", command.help or "", "", "```sh", usage, "```", ""]
     if arguments:
-        lines += [f"- `{a.make_metavar(context)}`: {getattr(a, 'help', '') or ''}" for a in arguments] + [""]
+        lines += [f"- `{_takes(a)}`: {getattr(a, 'help', '') or ''}" for a in arguments] + [""]
     if options:
         lines += ["| option | what it does | default |", "| --- | --- | --- |"]
-        lines += [_option(o, context) for o in options] + [""]
+        lines += [_option(o) for o in options] + [""]
     return lines
 
 
-def _option(option: Any, context: click.Context) -> str:
+def _option(option: Any) -> str:
     names = ", ".join(f"`{name}`" for name in [*option.opts, *option.secondary_opts])
-    takes = "" if option.is_flag else f" `{option.make_metavar(context)}`"
+    takes = "" if option.is_flag else f" `{_takes(option)}`"
     empty = option.default is None or option.default is False or option.default == () or option.required
     default = "required" if option.required else "" if empty else f"`{option.default}`"
     return f"| {names}{takes} | {_cell(option.help or '')} | {default} |"
+
+
+def _takes(parameter: Any) -> str:
+    """What stands for the value of a parameter."""
+    return parameter.metavar or (parameter.name.upper() if parameter.param_type_name == "argument" else "VALUE")
 
 
 def _cell(text: str) -> str:

@@ -2,17 +2,18 @@
 
 import importlib
 import re
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 _TAG = re.compile(r"\\tag\{([\d.a-z]+)\}")
 _DISPLAY = re.compile(r"(?ms)^\$\$.*?\$\$$")
 _QUOTED = re.compile(r"(?<!`)`([A-Za-z_][\w.]*\.[\w.]+)`(?!`)")
 _HEADING = re.compile(r"^(#+) ((\d+(?:\.\d+)?)\.? .*)$")
+_PARAGRAPH = re.compile(r"(?m)^\*\*(?P<tag>\d+\.\d+[a-z]?)\. ")
 _NUMBER = re.compile(r"\((\d+\.\d+[a-z]?)\)")
 
 
-@lru_cache(maxsize=None)
+@cache
 def _found(name: str) -> tuple[str, Any] | None:
     """The full name of what a quoted name of docs/maths.md means, if it is a function or class of tightgp."""
     parts = name.removeprefix("tightgp.").split(".")
@@ -38,7 +39,9 @@ def _found(name: str) -> tuple[str, Any] | None:
 
 def linked(markdown: str) -> str:
     """The page with an anchor at each formula and each heading's number, and links to the code and between formulas."""
-    anchors = set(_TAG.findall(markdown))
+    numbered = set(_TAG.findall(markdown))
+    markdown = _PARAGRAPH.sub(lambda m: (m["tag"] not in numbered) * f'<span id="{m["tag"]}"></span>' + m[0], markdown)
+    anchors = numbered | set(_PARAGRAPH.findall(markdown)) | set(re.findall(r'<span id="([\d.a-z]+)">', markdown))
 
     def anchored(match: re.Match) -> str:
         return "".join(f'<span id="{tag}"></span>' for tag in _TAG.findall(match[0])) + f"\n\n{match[0]}\n"
@@ -69,7 +72,7 @@ def cited(markdown: str) -> dict[str, list[str]]:
     for line in re.split(r"\n(?=\n|#)|(?<=\$\$)\n", markdown):
         if heading := _HEADING.match(line.strip().splitlines()[0] if line.strip() else ""):
             current = heading[3]
-        if tags := _TAG.findall(line):
+        if tags := _TAG.findall(line) or _PARAGRAPH.findall(line):
             current = tags[-1]
         for name in _QUOTED.findall(line):
             found = _found(name)

@@ -1,4 +1,4 @@
-"""The part of the troubleshooting page that comes from the program: what `tightgp explain` says, under an anchor each."""
+"""The part of the troubleshooting page that the program says itself: each of its explanations, under an anchor."""
 
 from tightgp.app.cli.explaining import catalogue
 

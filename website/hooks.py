@@ -73,7 +73,7 @@ def _link(match: re.Match, page: str, config: Any, files: Files) -> str:
         inside = next(name for name, source in ELSEWHERE.items() if source == path)
     elif path == "README.md":
         inside = "index.md"
-    if inside in files.src_uris:
+    if (file := files.src_uris.get(inside)) is not None and file.inclusion.is_included():
         return f"{text}({posixpath.relpath(inside, posixpath.dirname(page) or '.')}{anchor})"
     if not (ROOT / path).exists():
         return match[0]  # strict mode says that it leads nowhere

@@ -1,8 +1,9 @@
 """Fenced code blocks of Markdown pages: which there are, and which of them run.
 
-Blocks marked ``python`` and ``bash`` run when the site is built, page by page, one after the other, in an empty folder. Others
-(``sh``, ``py``, ``yaml``, unmarked ones) are only shown: they need another machine, or show output. After the language may
-stand ``hide`` (the site leaves the block out), ``title="..."``, and ``figure="..."``, what a drawing shows.
+Blocks marked ``python`` and ``bash`` run when the site is built, page by page, one after the other, in an empty folder.
+Others (``sh``, ``py``, ``yaml``, unmarked ones) are only shown: they need another machine, or show output. After the
+language may stand ``hide`` (the site leaves the block out), ``title="..."``, ``exit="2"`` (the exit code of a command),
+and ``figure="..."``, what a drawing shows.
 """
 
 import re
@@ -15,7 +16,9 @@ DOCS = ROOT / "docs"
 #: Where outputs and figures are kept between builds.
 RESULTS = ROOT / ".docs"
 RUNS = ("python", "bash")
-_FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<code>.*?)^(?P=indent)``` *$", flags=re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<code>.*?)^(?P=indent)``` *$", flags=re.DOTALL | re.MULTILINE
+)
 
 
 class Block(NamedTuple):

@@ -1,4 +1,4 @@
-"""Draw the documentation's figures again, in one style: those of stored results, and the two that are computed in seconds.
+"""Draw the documentation's figures again: those of stored results, and one that is computed in seconds.
 
 python -m docs.figures
 

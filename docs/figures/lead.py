@@ -6,6 +6,7 @@ python -m docs.figures.lead
 from pathlib import Path
 
 import numpy as np
+
 import tightgp as tgp
 from docs.figures import style
 

@@ -1,4 +1,4 @@
-"""``tightgp explain``: cause and cure of the errors and warnings that a user meets, found by the text of the message."""
+"""``tightgp explain``: cause and cure of the errors and warnings that a user meets, found by their text."""
 
 import tomllib
 from dataclasses import dataclass
