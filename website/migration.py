@@ -4,8 +4,8 @@ python -m website.migration --peers PYTHON [GUIDE ...]
 
 A guide in docs/how-to/ has pairs of blocks: one with ``title="GPflow"`` (or another library), one with
 ``title="tightgp" same="names" within="1e-6"``. The blocks of a library are one program, run by the peers' interpreter;
-those of tightgp are another. The variables named in ``same`` must then be equal in both, to within ``within`` relative to the
-largest of them. Results are kept in benchmarks/results/migration.json, from which the site shows how far they agree.
+those of tightgp are another. The variables named in ``same`` must then be equal in both, to within ``within`` relative
+to the largest of them. Results are kept in benchmarks/results/migration.json, from which the site shows how far they agree.
 """
 
 import argparse
