@@ -5,7 +5,7 @@ python -m website.migration --peers PYTHON [GUIDE ...]
 A guide in docs/how-to/ has pairs of blocks: one with ``title="GPflow"`` (or another library), one with
 ``title="tightgp" same="names" within="1e-6"``. The blocks of a library are one program, run by the peers' interpreter;
 those of tightgp are another. The variables named in ``same`` must then be equal in both, to within ``within`` relative
-to the largest of them. Results are kept in benchmarks/results/migration.json, from which the site shows how far they agree.
+to the largest of them. Results are kept in benchmarks/results/migration.json; the site shows how far they agree.
 """
 
 import argparse
@@ -47,8 +47,8 @@ def pairs(page: Path) -> list[tuple[Block, Block]]:
 
 def shared(page: Path) -> str:
     """The code that both programs begin with."""
-    found = [b for b in blocks(page.read_text(encoding="utf-8")) if b.language == "python" and "title" not in b.options]
-    return "".join(block.code for block in found)
+    found = blocks(page.read_text(encoding="utf-8"))
+    return "".join(b.code for b in found if b.language == "python" and "title" not in b.options)
 
 
 def run(python: str, page: Path, which: int) -> list[dict[str, Any]]:
@@ -62,11 +62,16 @@ def run(python: str, page: Path, which: int) -> list[dict[str, Any]]:
         code, out, driver = (Path(folder) / name for name in ("code.json", "out.json", "driver.py"))
         code.write_text(json.dumps(program))
         driver.write_text(_DRIVER)
-        quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_USE_LEGACY_KERAS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        quiet = {
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            "TF_USE_LEGACY_KERAS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            "OMP_NUM_THREADS": "1",
+        }
         path = str(ROOT / "src") if which else ""
         environment = {**os.environ, **quiet, "PYTHONPATH": os.environ.get("PYTHONPATH", path) if which else path}
         command = [python, str(driver), str(code), str(out)]
-        ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+        ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=1800)
         if ran.returncode:
             raise SystemExit(f"{page.name}: {python}\n{ran.stdout}\n{ran.stderr[-4000:]}")
         return json.loads(out.read_text())[1:]
