@@ -29,7 +29,8 @@ def _commands(name: str, command: Any) -> list[str]:
         return found
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and not getattr(p, "hidden", False)]
-    usage = " ".join([name, *(_takes(a) for a in arguments), "[OPTIONS]"])
+    needed = [f"{o.opts[0]} {_takes(o)}" for o in options if o.required]
+    usage = " ".join([name, *(_takes(a) for a in arguments), *needed, "[OPTIONS]"])
     lines = [f"## {name}", "", command.help or "", "", "```sh", usage, "```", ""]
     if arguments:
         lines += [f"- `{_takes(a)}`: {getattr(a, 'help', '') or ''}" for a in arguments] + [""]
