@@ -5,9 +5,11 @@ PEERS := .venv-peers
 GPJAX := .venv-gpjax
 TABLES := .venv-tables
 EXTRAS := .venv-extras
+DOCS := .venv-docs
+DIST := .venv-dist
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-quick test-extras lint format peers reproduce pages oil million bench bench-quick bench-gpboost bench-tables bench-convergence bench-optimiser bench-blocks bench-precision bench-gplvm neighbours parity soak soak-quick threads fuzz clean
+.PHONY: help demo test test-quick test-extras lint format peers reproduce pages oil million bench bench-quick bench-gpboost bench-tables bench-convergence bench-optimiser bench-blocks bench-precision bench-gplvm neighbours parity docs docs-peers figures dist soak soak-quick threads fuzz clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -54,6 +56,34 @@ reproduce: $(VENV)/.ready ## Run the paper's experiments: small versions of all 
 
 pages: $(VENV)/.ready ## Draw the tables and figures of docs/reproduction from stored results
 	$(BIN)/python -m experiments all --draw
+
+$(DOCS)/.ready: pyproject.toml docs/requirements.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(DOCS)/bin/pip install --quiet --disable-pip-version-check --no-deps -r docs/requirements.txt
+	touch $@
+
+docs: $(DOCS)/.ready ## Run all code of the README and the site's pages, build the site in site/, check its links (minutes)
+	$(DOCS)/bin/python -m website.examples
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --quiet
+	$(DOCS)/bin/python -m website.links site
+
+docs-peers: $(DOCS)/.ready $(PEERS)/.ready ## Run the guides for users of other libraries against these, and compare the numbers
+	$(DOCS)/bin/python -m website.migration --peers $(PEERS)/bin/python
+
+figures: $(VENV)/.ready ## Draw the figures of the documentation again, from stored results
+	$(BIN)/python -m docs.figures
+
+$(DIST)/.ready:
+	$(PYTHON) -m venv $(DIST)
+	$(DIST)/bin/pip install --quiet --disable-pip-version-check 'build>=1.2,<2' 'twine>=6,<7'
+	touch $@
+
+dist: $(DIST)/.ready ## Build sdist and wheel, check them, and use the wheel in an empty environment
+	rm -rf dist
+	$(DIST)/bin/python -m build
+	$(DIST)/bin/twine check --strict dist/*
+	$(PYTHON) tools/try_wheel.py dist
 
 $(PEERS)/.ready: benchmarks/peers.txt
 	$(PYTHON) -m venv $(PEERS)
@@ -127,4 +157,4 @@ oil: $(VENV)/.ready ## Train a Bayesian GP-LVM on the oil flow data under three 
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m experiments.oil
 
 clean: ## Remove environments and caches
-	rm -rf $(VENV) $(PEERS) $(GPJAX) $(TABLES) $(EXTRAS) .tables .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(GPJAX) $(TABLES) $(EXTRAS) $(DOCS) $(DIST) .docs site dist .tables .pytest_cache .mypy_cache .ruff_cache .hypothesis

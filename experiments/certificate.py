@@ -19,6 +19,7 @@ import jax
 import numpy as np
 
 import tightgp as tgp
+from docs.figures import style
 from experiments.neighbours import append, stored
 from tightgp import datasets
 
@@ -117,26 +118,24 @@ def table(lines: list[dict]) -> str:
 
 def draw(lines: list[dict], path: Path) -> None:
     """The bracket of one pass and the certificate's, about the exact evidence or its estimate, on each set."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(7, 0.9 + 0.75 * len(lines)), layout="constrained")
+    figure = style.canvas(7.5, 0.9 + 0.75 * len(lines))
+    axes = figure.subplots()
     for row, one in enumerate(lines):
         centre = one.get("exact", one["estimate"])
-        parts = (("one pass", one["one_pass"], "#E69F00", 0.17), ("certificate", one, "#0072B2", -0.17))
+        parts = (("one pass", one["one_pass"], style.YELLOW, 0.17), ("certificate", one, style.BLUE, -0.17))
         for name, ends, colour, shift in parts:
             low, high = centre - ends["lower"], ends["upper"] - centre
             at = len(lines) - 1 - row + shift
             axes.plot([-low, high], [at, at], color=colour, linewidth=5, solid_capstyle="butt")
             text = f"{name}: {low + high:.2g} nats a row, {ends['cpu_seconds']:.0f} CPU s"
             place = {"xytext": (6, 0), "textcoords": "offset points", "va": "center"}
-            axes.annotate(text, (max(high, 0), at), color=colour, fontsize=8, **place)
+            axes.annotate(text, (max(high, 0), at), color=colour, fontsize=9, **place)
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_xscale("symlog", linthresh=0.01, linscale=0.6)
     axes.set_xlim(-100, 1000)
     axes.set_yticks(range(len(lines)), [f"{one['set']}\n{one['rows']:,} rows" for one in reversed(lines)])
     axes.set_xlabel("bounds less the exact log evidence (or its estimate), nats a row; linear within ±0.01")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=150)
+    style.save(figure, path)
 
 
 if __name__ == "__main__":

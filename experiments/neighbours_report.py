@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from docs.figures import style
 from tightgp.app.comparison import COLOURS
 from tightgp.io.files import atomic_write
 
@@ -25,7 +26,7 @@ LADDER = (
     Method("standard", None, "standard", COLOURS["standard"]),
     Method("diagonal", None, "diagonal", COLOURS["diagonal"]),
     Method("block:64", 64, "block 64", COLOURS["block"]),
-    Method("vecchia:16:1@1", "chosen", "Vecchia (no bound)", COLOURS["spherical"]),
+    Method("vecchia:16:1@1", "chosen", "Vecchia (no bound)", style.COLOURS["vecchia"]),
 )
 EXACT = Method("exact", None, "exact GP", COLOURS["exact"])
 VECCHIA = LADDER[-1]
@@ -169,21 +170,15 @@ def write(records: Sequence[Record], pages: Sequence[Path], figure: Path) -> Non
 
 def picture(found: dict[str, dict[str, float]], path: Path) -> None:
     """A panel for each set: the test log density of each method, and the exact GP's as a line."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     across = 4
     down = -(-len(found) // across)
-    fig = Figure(figsize=(11, 0.6 + 1.75 * down))
-    fig.set_layout_engine("constrained", hspace=0.08, wspace=0.05)
-    FigureCanvasAgg(fig)
+    fig = style.canvas(style.WIDTH + 0.8, 0.6 + 1.75 * down)
     for number, (name, row) in enumerate(found.items()):
         ax = fig.add_subplot(down, across, number + 1)
         _panel(ax, name, row, named=number % across == 0)
         if number + across >= len(found):
-            ax.set_xlabel("test log density (nats a row)", fontsize=9)
-    with atomic_write(path) as temporary:
-        fig.savefig(temporary, dpi=150, format="png")
+            ax.set_xlabel("test log density")
+    style.save(fig, path)
 
 
 def _panel(ax, name: str, row: dict[str, float], named: bool) -> None:
@@ -222,7 +217,6 @@ def _panel(ax, name: str, row: dict[str, float], named: bool) -> None:
     ax.set_ylim(len(LADDER) - 0.5, -1.1)
     ax.set_yticks(range(len(LADDER)), [method.title for method in LADDER] if named else [], fontsize=9)
     ax.tick_params(axis="y", length=0)
-    ax.tick_params(axis="x", labelsize=8)
     ax.locator_params(axis="x", nbins=4)
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.set_title(name, loc="left", fontsize=10.5, fontweight="bold")
+    ax.spines["left"].set_visible(False)
+    ax.set_title(name)

@@ -1,6 +1,6 @@
 """Draw docs/figures/architecture.png: what a row of a table becomes on its way to a prediction and a report.
 
-python docs/figures/architecture.py
+python -m docs.figures.architecture
 """
 
 from pathlib import Path

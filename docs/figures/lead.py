@@ -1,17 +1,14 @@
 """Draw docs/figures/lead.png: the same rows under the classic sparse bound and under Vecchia, beside the exact GP.
 
-python docs/figures/lead.py
+python -m docs.figures.lead
 """
 
 from pathlib import Path
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 import tightgp as tgp
-from tightgp.app.comparison import COLOURS
-from tightgp.io.files import atomic_write
+from docs.figures import style
 
 ROWS, INDUCING, NOISE_SD = 1000, 15, 0.2
 
@@ -45,12 +42,10 @@ def main() -> None:
     grid = np.linspace(5, 10, 600)[:, None]
     _, exact = trained(None, data)
     exact_mean, exact_var = exact.predict_y(grid)
-    fig = Figure(figsize=(11, 3.6))
-    fig.set_layout_engine("constrained", wspace=0.04)
-    FigureCanvasAgg(fig)
+    fig = style.canvas(style.WIDTH + 1, 3.5)
     sides = (
-        ("standard", f"the classic sparse GP, {INDUCING} inducing points", COLOURS["standard"]),
-        ("vecchia", f"tightgp, the same {INDUCING} inducing points and 32 neighbours", COLOURS["diagonal"]),
+        ("standard", f"the classic sparse GP, {INDUCING} inducing points", style.BLUE),
+        ("vecchia", f"tightgp, the same {INDUCING} inducing points and 32 neighbours", style.ORANGE),
     )
     for number, (bound, title, colour) in enumerate(sides):
         model, post = trained(bound, data)
@@ -58,25 +53,23 @@ def main() -> None:
         density = float(np.mean(post.log_density(X_test, y_test)))
         reference = float(np.mean(exact.log_density(X_test, y_test)))
         ax = fig.add_subplot(1, 2, number + 1)
-        ax.plot(X[:, 0], y, ".", ms=2.5, color="#888888")
+        ax.plot(X[:, 0], y, ".", ms=2.5, color="#9aa0a6")
         half = 1.96 * np.sqrt(var)
         ax.fill_between(grid[:, 0], mean - half, mean + half, color=colour, alpha=0.22, lw=0)
         ax.plot(grid[:, 0], mean, color=colour, lw=2)
         for bound_of in (exact_mean, exact_mean - 1.96 * np.sqrt(exact_var), exact_mean + 1.96 * np.sqrt(exact_var)):
-            ax.plot(grid[:, 0], np.asarray(bound_of), color="black", lw=0.9, ls=(0, (4, 3)))
+            ax.plot(grid[:, 0], np.asarray(bound_of), color=style.INK, lw=0.9, ls=(0, (4, 3)))
         noise = float(np.sqrt(model.noise_variance))
-        ax.set_title(title, loc="left", fontsize=11, fontweight="bold", color=colour)
+        ax.set_title(title, color=colour)
         words = f"noise {noise:.2f} (true {NOISE_SD:g}), test log density {density:.2f} (exact GP {reference:.2f})"
-        ax.text(0.01, 0.03, words.replace("-", "−"), transform=ax.transAxes, fontsize=9.5)
+        ax.text(0.01, 0.03, style.minus(words), transform=ax.transAxes, size=9)
         ax.set_xlim(5, 10)
         ax.set_ylim(-3.1, 2.8)
         ax.set_xlabel("input")
         if not number:
             ax.set_ylabel("target")
-        ax.spines[["top", "right"]].set_visible(False)
     path = Path(__file__).with_name("lead.png")
-    with atomic_write(path) as temporary:
-        fig.savefig(temporary, dpi=150, format="png")
+    style.save(fig, path)
     print(path)
 
 

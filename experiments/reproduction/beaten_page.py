@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from docs.figures import style
 from experiments.reproduction import figures, medium, paper
 from experiments.reproduction.cells import Cell, minus, unbroken
 from experiments.reproduction.page import Block, Heading, Page, Picture, Table, Text
@@ -180,41 +181,59 @@ def _rows(names: list[str], lines: list[Line], cell: Callable[[Way, str], Cell],
     return [(line.label, *(shown(line.way(name), name) for name in names)) for line in lines]
 
 
+#: What the figure shows of the steps: few, each from further on than the one before.
+SHOWN = {
+    PROTOCOL_LABEL: "the paper's protocol",
+    "ARD: collapsed, L-BFGS": "collapsed, L-BFGS, ARD",
+    "ARD: blocks of 64, local": "and blocks, neighbours",
+    CHOSEN_BOUND: "chosen, on a bound",
+    CHOSEN: "chosen, of all",
+}
+
+
 def _picture(names: list[str], lines: list[Line], found: Found, whole: Found, folder: Path) -> Picture:
-    protocol = Line(PROTOCOL_LABEL, _protocol)
-    figure = figures.canvas(2.1 * len(names) + 4.2, 0.32 * (len(lines) + 1) + 1.2)
-    grid = figure.subplots(1, len(names), squeeze=False, sharey=True)[0]
-    for ax, name in zip(grid, names, strict=True):
-        limit = paper.best(name)[0]
-        ax.axvline(limit, color="#999999", lw=1.2, ls="--")
-        shown: list[tuple[int, Cell, str]] = []
-        for height, line in enumerate([protocol, *lines]):
-            way = line.way(name)
-            cell = Cell(()) if way is None else way.cell(whole if line is protocol else found, name)
-            if cell.ours:
-                shown.append((-height, cell, "*" if line.label in (CHOSEN, CHOSEN_BOUND) else "D"))
-        values = [limit, *(cell.mean for _, cell, _ in shown)]
-        middle, top = float(np.median(values)), max(values)
-        least = max(min(values), middle - 3 * (top - middle) - 0.1)
-        for height, cell, marker in shown:
-            colour = "#d55e00" if cell.mean > limit else "#8a8f96"
-            if cell.mean < least:
-                where = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 8}
-                ax.annotate(minus(f"◂ {cell.mean:.1f}"), (0.02, height), color=colour, **where)
-            else:
-                size, error = 5 if marker == "D" else 8, None if np.isnan(cell.error) else cell.error
-                ax.errorbar(cell.mean, height, xerr=error, fmt=marker, color=colour, ms=size, lw=1.2)
-        ends = [cell.mean + np.nan_to_num(cell.error) for _, cell, _ in shown] + [top]
-        starts = [cell.mean - np.nan_to_num(cell.error) for _, cell, _ in shown if cell.mean >= least] + [least]
-        ax.set_xlim(min(starts) - 0.06 * (top - least) - 1e-3, max(ends) + 0.08 * (top - least) + 1e-3)
-        ax.grid(color="#eeeeee")
-        ax.set_axisbelow(True)
-        figures.tidy(ax, name)
-    grid[0].set_yticks(
-        [-i for i in range(len(lines) + 1)], [protocol.label, *(line.label for line in lines)], fontsize=9
-    )
+    every = {line.label: line for line in [Line(PROTOCOL_LABEL, _protocol), *lines]}
+    shown = {label: every[label] for label in SHOWN if label in every}
+    across = min(len(names), 4)
+    down = -(-len(names) // across)
+    figure = figures.canvas(style.WIDTH + 0.8, 0.5 + 2.1 * down)
+    for number, name in enumerate(names):
+        ax = figure.add_subplot(down, across, number + 1)
+        _steps(ax, name, shown, found, whole, named=number % across == 0)
+        if number + across >= len(names):
+            ax.set_xlabel("test log density")
     return Picture(
         figures.save(figure, folder / "beaten.png"),
-        "Test log density with standard errors, step by step; the dashed line is the paper's best sparse method, at "
-        "M = 1024 or 2048.",
+        "Test log density (nats a row) with standard errors, step by step; the dashed line is the paper's best sparse "
+        "method, at M = 1024 or 2048.",
     )
+
+
+def _steps(ax, name: str, shown: dict[str, Line], found: Found, whole: Found, named: bool) -> None:
+    """One set's panel: a row for each step, the paper's best as a line."""
+    limit = paper.best(name)[0]
+    cells = {}
+    for label, line in shown.items():
+        way = line.way(name)
+        cell = Cell(()) if way is None else way.cell(whole if label == PROTOCOL_LABEL else found, name)
+        if cell.ours:
+            cells[label] = cell
+    errors = {label: float(np.nan_to_num(cell.error)) for label, cell in cells.items()}
+    ends = [limit, *(cells[label].mean + side * errors[label] for label in cells for side in (-1, 1))]
+    room = max(max(ends) - min(ends), 1e-3)
+    ax.axvline(limit, color=style.GREY, lw=1.2, ls=(0, (4, 3)), zorder=0)
+    for place, label in enumerate(shown):
+        if label not in cells:
+            continue
+        cell = cells[label]
+        colour = style.ORANGE if cell.mean > limit else style.GREY
+        ax.errorbar(cell.mean, place, xerr=errors[label] or None, fmt="o", color=colour, ms=6, lw=1.4)
+        above = {"xytext": (0, 5), "textcoords": "offset points", "ha": "center", "size": 9}
+        ax.annotate(minus(f"{cell.mean:.2f}"), (cell.mean, place), color=colour, **above)
+    ax.set_xlim(min(ends) - 0.12 * room, max(ends) + 0.12 * room)
+    ax.set_ylim(len(shown) - 0.6, -0.8)
+    ax.set_yticks(range(len(shown)), [SHOWN[label] for label in shown] if named else [], size=9)
+    ax.tick_params(axis="y", length=0)
+    ax.locator_params(axis="x", nbins=3)
+    ax.spines["left"].set_visible(False)
+    figures.tidy(ax, name)

@@ -4,30 +4,20 @@ from pathlib import Path
 
 import numpy as np
 
+from docs.figures import style
+from docs.figures.style import canvas
 from experiments.reproduction.store import Record
-from tightgp.io.files import atomic_write
 
-
-def canvas(width: float, height: float):
-    """An empty figure that needs no window."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
+__all__ = ["canvas", "curves", "legend", "level", "room_for_ends", "save", "tidy"]
 
 
 def save(figure, path: Path) -> str:
     """Write a figure, and return its file name for the page."""
-    with atomic_write(path) as temporary:
-        figure.savefig(temporary, dpi=130, format="png")
-    return path.name
+    return style.save(figure, path).name
 
 
 def tidy(ax, title: str) -> None:
-    ax.set_title(title, loc="left", fontsize=11, fontweight="bold")
-    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_title(title)
 
 
 def curves(ax, records: list[Record], column: str, colour: str, label: str, style: str = "-") -> None:

@@ -1,14 +1,16 @@
 """The suite's arithmetic and tables, from a made-up record: nothing is timed here."""
 
 import io
+import json
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from benchmarks import picture, summaries, tables
+from benchmarks import picture, readme, summaries, tables
 from benchmarks.rows import COLUMNS, ROWS, cases
 from benchmarks.running import ask
 
@@ -116,3 +118,9 @@ def test_picture(record, tmp_path):
 @pytest.mark.parametrize(("seconds", "words"), [(1e-6, "1 µs"), (1e-3, "1 ms"), (0.1, "100 ms"), (10.0, "10 s")])
 def test_duration(seconds, words):
     assert picture.duration(seconds) == words
+
+
+def test_the_readme_has_the_numbers_of_the_committed_run():
+    root = Path(readme.__file__).parents[1]
+    run = json.loads((root / "benchmarks" / "results" / "suite.json").read_text())
+    assert readme.BEGIN + readme.table(run) + "\n" + readme.END in (root / "README.md").read_text(encoding="utf-8")

@@ -82,7 +82,7 @@ def test_a_full_disk_loses_no_training(csv, tmp_path, monkeypatch):
         patch.setattr(modelfile, "save", full)
         ran = run(*arguments)
     assert ran.code == 4
-    assert ran.err.splitlines()[-1].endswith("model.safetensors: No space left on device")
+    assert "model.safetensors: No space left on device" in ran.err.splitlines()[-1]
     assert not (tmp_path / "m" / "model.safetensors").exists()
     assert run(*arguments).code == 2  # not without being told
     with monkeypatch.context() as patch:

@@ -35,6 +35,7 @@ app = _group(
     inspect=commands.inspect,
     demo=commands.demo,
     info=commands.info,
+    explain=commands.explain,
 )
 data = {"list": commands.list_datasets, "fetch": commands.fetch_datasets, "show": commands.show_dataset}
 app.add_typer(_group("The paper's data sets: list, fetch, show.", **data), name="datasets")

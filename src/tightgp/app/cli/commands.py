@@ -114,6 +114,18 @@ def info(terminal: Terminal) -> None:
     show_info(terminal)
 
 
+def explain(
+    terminal: Terminal,
+    name: Annotated[
+        str | None, typer.Argument(help="Name, as an error message gives it; all by default.", metavar="[NAME]")
+    ] = None,
+) -> None:
+    """Say the cause and the cure of an error or a warning."""
+    from tightgp.app.cli import explaining
+
+    terminal.print(explaining.explain(name))
+
+
 def list_datasets(terminal: Terminal) -> None:
     """List all data sets, and which are on this machine."""
     from tightgp.app.cli import datasets

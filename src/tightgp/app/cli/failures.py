@@ -56,7 +56,7 @@ def exit_with_code(command: Callable[..., int | None]) -> Callable[..., None]:
             if (code == DEFECT or os.environ.get("TIGHTGP_TRACEBACK")) and not ends_others:
                 raise
             if message:
-                print("error: " + printable(" ".join(message.split())), file=sys.stderr)
+                print("error: " + printable(" ".join(message.split())) + more_about(message), file=sys.stderr)
             distributed = sys.modules.get("tightgp.distributed")
             if distributed and (code == LOST or (code == INTERRUPTED and distributed.is_multiprocess())):
                 distributed.exit_now(code)  # JAX would wait for the other processes
@@ -85,6 +85,14 @@ def describe(error: BaseException) -> tuple[str, int]:
         if _is_a(error, module, name):
             return str(error), code
     return f"{type(error).__name__}: {error}", DEFECT
+
+
+def more_about(message: str) -> str:
+    """Where cause and cure of a message are said, in brackets; empty where they are nowhere."""
+    from tightgp.app.cli.explaining import name_of
+
+    name = name_of(message)
+    return f" (more: tightgp explain {name})" if name else ""
 
 
 def is_out_of_memory(error: BaseException) -> bool:

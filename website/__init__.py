@@ -1,0 +1,1 @@
+"""The documentation site: what builds it from docs/, the docstrings and the program itself (`make docs`)."""
