@@ -272,6 +272,7 @@ class Blocks(Structure):
         if not self.neighbours:
             return self.seen(kernel, self.groups(rows))
         own, (n, m) = self._own(rows), rows.A.shape
+        assert own.conditioners is not None
         t = self.size + own.conditioners.shape[1]
         row_bytes = rows.A.dtype.itemsize * t
 
@@ -336,6 +337,7 @@ class Blocks(Structure):
     def _with_given(self, rows: ScaledRows, own: ScaledRows) -> ScaledRows:
         """Some blocks with the rows that they are conditioned on before their own."""
         index, own = own.conditioners, own._replace(conditioners=None)
+        assert index is not None
         given = jax.tree.map(lambda a: a[jnp.maximum(index, 0)], rows._replace(conditioners=None))
         given = given._replace(scale=jnp.where(index < 0, 0.0, given.scale))
         return jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis=1), given, own)

@@ -107,9 +107,10 @@ def choose(
                 "neighbours are searched among known rows: make the posterior outside of JAX transformations, "
                 "which X alone may go through; or pass neighbours=0"
             )
+        rows = with_neighbours(functions, likelihood, training)
         with jax.ensure_compile_time_eval():
             noise = likelihood.variance
-        return Local(functions, with_neighbours(functions, likelihood, training), noise, neighbours)
+        return Local(functions, rows, noise, neighbours)
     if exact_conditional:
         return Consistent(functions, consistent.refine(trained(training), functions.latents[0]))
     return Plain(functions)
