@@ -7,7 +7,7 @@ from tests.test_docs import ROOT, python_of
 
 @pytest.mark.parametrize(
     ("page", "packages"),
-    [("export.md", ["flatbuffers", "onnx", "onnxruntime"]), ("serving.md", ["mlflow", "mapie"])],
+    [("kernels.md", []), ("export.md", ["flatbuffers", "onnx", "onnxruntime"]), ("serving.md", ["mlflow", "mapie"])],
 )
 def test_python_on_pages_runs(page, packages, tmp_path, monkeypatch):
     for package in packages:
