@@ -65,15 +65,6 @@ def python_of(page: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["kernels.md"])
-def test_python_on_pages_runs(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    names: dict = {"__name__": "page"}
-    for block in python_of(ROOT / "docs" / name):
-        exec(compile(block, name, "exec"), names)
-
-
-@pytest.mark.slow
 def test_the_readme_s_python_runs(tmp_path, monkeypatch):
     """All of it, one block after the other, as a reader would paste it."""
     monkeypatch.chdir(tmp_path)

@@ -318,12 +318,12 @@ def test_frozen_lengthscales_need_no_second_partition(wiggly):
 def test_joint_answers_use_as_many_neighbours_as_are_feasible(local, wiggly, monkeypatch):
     features = local.encoding_.transform(wiggly[2])
     used = local.posterior_.neighbours
-    assert local._neighbours_used(jointly=features) == used
+    assert local.neighbours_used(jointly=features) == used
     monkeypatch.setattr("tightgp.posterior.local.MAX_JOINT", 50)
-    assert 0 < local._neighbours_used(jointly=features) < used
+    assert 0 < local.neighbours_used(jointly=features) < used
     assert local.predict(wiggly[2], return_cov=True)[1].shape == (40, 40)
     monkeypatch.setattr("tightgp.posterior.local.MAX_JOINT", 0)
-    assert local._neighbours_used(jointly=features) == 0
+    assert local.neighbours_used(jointly=features) == 0
 
 
 def test_known_noise_of_each_row(table):

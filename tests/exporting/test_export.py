@@ -1,5 +1,7 @@
 """Predictions that JAX traces for any number of rows, and what cannot be exported."""
 
+import copy
+
 import jax
 import numpy as np
 import pandas as pd
@@ -7,6 +9,8 @@ import pytest
 from jax import export as jax_export
 
 import tightgp as tgp
+from tightgp.estimators.encoding import Encoding
+from tightgp.estimators.target_transform import TargetTransform, Warp
 from tightgp.exporting.export import predictor_of, rows_of_any_number
 
 RNG = np.random.default_rng(0)
@@ -44,26 +48,29 @@ def test_few_rows_at_a_time_where_training_rows_are_many():
 
 
 @pytest.mark.parametrize(
-    ("model", "options", "message"),
+    ("model", "neighbours", "message"),
     [
-        (tgp.SGPR(tgp.kernels.Matern32(), X[:4], 0.1), {}, r"got SGPR; pass its posterior: model.posterior\(data\)"),
-        (tgp.SparseGPRegressor(), {}, "SparseGPRegressor is not fitted"),
-        (POST, {"neighbours": -1}, "neighbours must be a whole number of at least 0"),
-        (POST.without_rows(), {"neighbours": 4}, "neighbours needs training rows"),
+        (tgp.SGPR(tgp.kernels.Matern32(), X[:4], 0.1), None, r"got SGPR; pass its posterior: model.posterior\(data\)"),
+        (tgp.SparseGPRegressor(), None, "SparseGPRegressor is not fitted"),
+        (POST.without_rows(), 4, "neighbours needs training rows"),
     ],
 )
-def test_what_cannot_be_exported_is_refused(model, options, message, tmp_path):
-    pytest.importorskip("flatbuffers")
+def test_what_cannot_be_exported_is_refused(model, neighbours, message):
     with pytest.raises(ValueError, match=message):
-        tgp.export(model, tmp_path / "model.program", **options)
-    assert not list(tmp_path.iterdir())
+        jax.eval_shape(predictor_of(model, neighbours).function, X)
 
 
-def test_texts_and_transformed_targets_are_refused(tmp_path):
+def test_arguments_are_checked_first(tmp_path):
+    with pytest.raises(ValueError, match="neighbours must be a whole number of at least 0"):
+        tgp.export(POST, tmp_path / "model.program", neighbours=-1)
+
+
+def test_texts_and_transformed_targets_are_refused(regressor):
     frame = pd.DataFrame({"x": X[:, 0], "city": np.where(X[:, 1] > 0, "Oslo", "Rome")})
-    texts = tgp.SparseGPRegressor(max_iter=1, target_transform="none").fit(frame, Y)
+    texts, logs = copy.copy(regressor), copy.copy(regressor)
+    texts.encoding_ = Encoding.fit(frame)
     with pytest.raises(ValueError, match=r"column\(s\) 'city' are texts, dates or levels"):
         predictor_of(texts, None)
-    logs = tgp.SparseGPRegressor(max_iter=1, target_transform="log").fit(X, np.exp(Y))
+    logs.target_transform_ = TargetTransform((Warp("log"),))
     with pytest.raises(ValueError, match="target_transform='none'"):
         predictor_of(logs, None)

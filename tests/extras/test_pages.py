@@ -5,7 +5,8 @@ import pytest
 from tests.test_docs import ROOT, python_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
-PAGES = {
+PAGES: dict[str, tuple[str, ...]] = {
+    "kernels.md": (),
     "export.md": ("flatbuffers", "onnx", "onnxruntime"),
     "serving.md": ("mlflow", "mapie"),
     "mcmc.md": ("blackjax", "numpyro", "arviz"),

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from tightgp.io import modelfile
@@ -59,7 +60,7 @@ class Program:
             description, program = Description(**content["description"]), content["program"].tobytes()
         except (KeyError, TypeError, AttributeError) as error:
             raise ModelFileError(f"{path} is damaged: {error}; get another copy of it") from None
-        if description.dtype == "float64" and not jax.config.read("jax_enable_x64"):
+        if description.dtype == "float64" and jnp.result_type(float) != np.float64:
             raise ValueError(
                 f"{path} computes in float64, but JAX runs without 64-bit floats here; unset TIGHTGP_X64, or call "
                 "jax.config.update('jax_enable_x64', True)"
