@@ -78,6 +78,7 @@ def test_a_bad_verdict_has_a_remedy(contents, name):
     found = remedies(content)[section]
     assert any(words in one for one in found)
     assert all(one.startswith("Try ") for one in found)
+    assert not any("Python" in one for one in most_urgent(content, 9))
     page = render(content)
     assert page.count('<p class="advice">') == sum(map(len, remedies(content).values()))
 

@@ -7,17 +7,21 @@ from tightgp.app.report.words import evidence, has_unusual_errors
 
 #: A rival must be better by this share of the error to be worth a word.
 _CLEARLY = 0.02
-_CALIBRATE = "or in Python calibrate(X, y) of the model on rows that it was not fitted to, which corrects intervals"
+_CALIBRATE = ", or in Python calibrate(X, y) of the model on rows that it was not fitted to, which corrects intervals"
 
 
-def remedies(content: Content) -> dict[str, list[str]]:
-    """The sentences, each of which begins with "Try", by the name of the section; sections without one are left out."""
+def remedies(content: Content, python: bool = True) -> dict[str, list[str]]:
+    """The sentences, each of which begins with "Try", by the name of the section; sections without one are left out.
+
+    ``python`` says whether to name what Python alone can do.
+    """
+    correct = _CALIBRATE if python else ""
     found = {"training": _training(content), "evidence": _evidence(content)}
     if content.heldout is not None:
         held = content.heldout
         found |= {
-            "accuracy": _accuracy(held, content.task),
-            "calibration": _calibration(held, content.task),
+            "accuracy": _accuracy(held, content.task, correct),
+            "calibration": _calibration(held, content.task, correct),
             "inputs": _inputs(held),
             "worst": _worst(held, content.task),
         }
@@ -25,8 +29,8 @@ def remedies(content: Content) -> dict[str, list[str]]:
 
 
 def most_urgent(content: Content, count: int = 2) -> list[str]:
-    """The first remedies, those of training and of accuracy before others."""
-    found = remedies(content)
+    """The first remedies, as commands, those of training and of accuracy before others."""
+    found = remedies(content, python=False)
     order = ("training", "accuracy", "calibration", "inputs", "worst")
     return [sentence for section in order for sentence in found.get(section, [])][:count]
 
@@ -47,7 +51,7 @@ def _evidence(content: Content) -> list[str]:
     return []
 
 
-def _accuracy(held: Heldout, task: str) -> list[str]:
+def _accuracy(held: Heldout, task: str, correct: str) -> list[str]:
     found = []
     score = held.score("log loss" if task == "classification" else "RMSE")
     if score is None:
@@ -72,11 +76,11 @@ def _accuracy(held: Heldout, task: str) -> list[str]:
             found.append(f"Try {options}: {name} better ({score.name} lower by {lower}).")
     density = held.score("NLPD")
     if density is not None and density.baseline is not None and density.model > density.baseline:
-        found.append(f"Try --noise student-t for heavy tails, {_CALIBRATE}.")
+        found.append(f"Try --noise student-t for heavy tails{correct}.")
     return found
 
 
-def _calibration(held: Heldout, task: str) -> list[str]:
+def _calibration(held: Heldout, task: str, correct: str) -> list[str]:
     if held.classes is not None:
         gap = held.classes.observed - held.classes.predicted
         if verdict_on(held.classes) != "off":
@@ -86,11 +90,11 @@ def _calibration(held: Heldout, task: str) -> list[str]:
         return ["Try --inducing 512, or --max-iter for a longer training: the model is less sure than it could be."]
     verdicts = [deviates(held, one, task) for one in held.coverage]
     if "too narrow" in verdicts and "too wide" in verdicts and task == "regression":
-        return [f"Try --noise student-t for heavy tails, {_CALIBRATE}."]
+        return [f"Try --noise student-t for heavy tails{correct}."]
     if "too narrow" in verdicts or "too wide" in verdicts:
         if task == "counts":
-            return [f"Try --likelihood negative_binomial or --likelihood gaussian, {_CALIBRATE}."]
-        return [f"Try another --target-transform (log, yeo-johnson, sinh-arcsinh, none), {_CALIBRATE}."]
+            return [f"Try --likelihood negative_binomial or --likelihood gaussian{correct}."]
+        return [f"Try another --target-transform (log, yeo-johnson, sinh-arcsinh, none){correct}."]
     if task == "regression" and any(deviates(held, one, task) for one in held.by_prediction):
         return [
             "Try --noise heteroscedastic, or --target-transform log or yeo-johnson: the noise is larger at some "

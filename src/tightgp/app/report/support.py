@@ -41,7 +41,7 @@ def clusters(features: np.ndarray, count: int) -> np.ndarray:
 def inverse_lengthscales(estimator: Any) -> np.ndarray:
     """One over the lengthscale of each feature, by the kernel or else by the relevance of its column; or ones."""
     owners = estimator.encoding_.feature_columns
-    kernel = getattr(estimator.model_, "kernel", None)
+    kernel: Any = getattr(estimator.model_, "kernel", None)
     if hasattr(kernel, "length_scales"):
         inverse = 1 / np.asarray(kernel.length_scales(len(owners)))
     else:

@@ -217,8 +217,8 @@ def worst(one: Worst, num_rows: int) -> str:
     """Whether the worst-predicted rows are worse than is to be expected."""
     rows = "The held-out row" if len(one.rows) == 1 else f"The {len(one.rows)} held-out rows"
     if one.level is None:
-        largest = max(row.probability or 0.0 for row in one.rows)
-        return f"{rows} whose observed class had the lowest predicted probability, at most {percent(largest)}."
+        highest = max(row.probability or 0.0 for row in one.rows)
+        return f"{rows} whose observed class had the lowest predicted probability, at most {percent(highest)}."
     text = f"{rows} with the lowest predictive density, lowest first."
     largest = _largest_error(one)
     if largest is None or num_rows < 20:
