@@ -51,6 +51,7 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
     collapsed bound, "diagonal" where ``bound`` is None, and without neighbours.
 
     Up to 2000 rows it is the exact GP, above that "vecchia" with 64 inducing points; parameters override this rule.
+    Where these points are more numbers than there are rows, because X has many columns, they are not trained.
 
     Args:
         n_inducing: number of inducing points (None: none up to 2000 rows, else 64), or "auto".
@@ -145,7 +146,8 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         elif plan.method == "collapsed":
             plain = self.fitted_by_processes_ or self.precision != "full"
             bound = self.bound or ("diagonal" if plain else "vecchia" if keep_rows else "neighbours")
-            recipe = Collapsed(kernel, bound, plan, noise, keep_rows, self.precision, start.others)
+            fixed = self.n_inducing is None and self._inducing * data.num_inputs > num_data
+            recipe = Collapsed(kernel, bound, plan, noise, keep_rows, self.precision, start.others, fixed)
         else:
             self._check_minibatch()
             bound, likelihood = self.bound or "diagonal", Gaussian(noise)
