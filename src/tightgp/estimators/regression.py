@@ -128,7 +128,8 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         known = self._checked_noise(noise_variance, y)
         transform = self.target_transform if known is None else "none"
         check_targets(distributed.gather(y))
-        self.target_transform_ = transforms.choose(transform, features, y, settings.seed)
+        with one_blas_thread():
+            self.target_transform_ = transforms.choose(transform, features, y, settings.seed)
         y = self.target_transform_.forward(y)
         # Rows with much known noise say little about the mean and the scale.
         mean, scale = mean_and_scale(distributed.gather(y if known is None else y[known <= np.median(known)]))
