@@ -7,6 +7,7 @@ import pytest
 import tightgp as tgp
 from tightgp.estimators import plan as plans
 from tightgp.estimators import recipes
+from tightgp.parameters import named_parameters
 
 
 def standardised(table):
@@ -56,3 +57,14 @@ def test_scales_from_what_each_process_knows(table, bound):
     found = recipes.row_scales(posterior, model.bound, data)
     np.testing.assert_allclose(found, posterior.scales, rtol=1e-8)
     assert recipes.row_scales(posterior, tgp.PowerEP(0.5), data) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "frozen"), [({}, True), ({"n_inducing": 8}, False), ({"bound": "diagonal"}, False)]
+)
+def test_inducing_inputs_of_many_features_are_not_trained_where_they_would_fit_the_noise(options, frozen):
+    """64 points of two features are more numbers than 70 rows. A bound can only come nearer to the evidence by them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(70, 2))
+    model = tgp.SparseGPRegressor(method="collapsed", max_iter=1, neighbours=8, **options).fit(X, X[:, 0])
+    assert named_parameters(model.model_)["Z"].frozen == frozen

@@ -20,7 +20,7 @@ from tightgp.likelihoods import Likelihood
 from tightgp.means import Mean
 from tightgp.models import SGPR, SVGP
 from tightgp.models.construction import choose_bound
-from tightgp.parameters import Parameter, assign, log_prior, named_parameters
+from tightgp.parameters import Parameter, assign, freeze, log_prior, named_parameters
 from tightgp.posterior.posterior import Posterior
 from tightgp.training import FitResult, fit
 
@@ -34,7 +34,11 @@ _LAST_GAIN = 1e-3
 
 @dataclass(frozen=True)
 class Collapsed:
-    """Gaussian noise and the collapsed bound: every evaluation uses all rows. ``others`` are further starts."""
+    """Gaussian noise and the collapsed bound: every evaluation uses all rows.
+
+    ``others`` are further starts. With ``fixed``, inducing inputs stay where they are under what is no bound: there, so
+    many numbers as they are of many features would fit the noise.
+    """
 
     kernel: Kernel
     bound: str | Structure
@@ -43,10 +47,12 @@ class Collapsed:
     keep_rows: bool = False
     precision: str = "full"
     others: tuple[tuple[Kernel, float], ...] = ()
+    fixed: bool = False
 
     def start(self, Z: np.ndarray) -> SGPR:
         """A model to train, with these inducing inputs."""
-        return SGPR(self.kernel, Z, self.noise, self.bound, precision=self.precision)
+        model = SGPR(self.kernel, Z, self.noise, self.bound, precision=self.precision)
+        return freeze(model, "Z") if self.fixed and not model.bound.is_bound else model
 
     def extended(self, model: SGPR, Z: np.ndarray) -> SGPR:
         """A trained model with more inducing inputs, to be trained further."""

@@ -43,6 +43,7 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
     collapsed bound, "diagonal" where ``bound`` is None, and without neighbours.
 
     Up to 2000 rows it is the exact GP, above that "vecchia" with 64 inducing points; parameters override this rule.
+    Where these points are more numbers than there are rows, because X has many columns, they are not trained.
 
     Args:
         n_inducing: number of inducing points (None: none up to 2000 rows, else 64), or "auto".
@@ -133,7 +134,8 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         plan = plans.for_regression(
             settings, distributed.total_count(len(y)), exact=known is None and self._leaves_it_open()
         )
-        self.target_transform_ = self._transform(features, y, noise, known, settings)
+        with one_blas_thread():
+            self.target_transform_ = self._transform(features, y, noise, known, settings)
         z = self.target_transform_.forward(y)
         self.fitted_by_processes_ = distributed.is_multiprocess()
         keep_rows = self.neighbours != 0 and not self.fitted_by_processes_ and plan.method != "exact"

@@ -130,7 +130,8 @@ class Problem:
         if plan.method == "collapsed":
             plain = distributed.is_multiprocess() or e.precision != "full"
             bound = e.bound or ("diagonal" if plain else "vecchia" if keep_rows else "neighbours")
-            return Collapsed(start.kernel, bound, plan, start.noise, keep_rows, e.precision, start.others)
+            fixed = e.n_inducing is None and e._inducing * data.num_inputs > data.num_data
+            return Collapsed(start.kernel, bound, plan, start.noise, keep_rows, e.precision, start.others, fixed)
         e._check_minibatch()
         bound, likelihood = e.bound or "diagonal", Gaussian(start.noise)
         return Variational(start.kernel, likelihood, bound, plan, Zero(), data.num_outputs, keep_rows)

@@ -47,7 +47,8 @@ def quickly_compiled(function: Callable) -> Callable:
 
     @functools.cache
     def by_itself():
-        return eqx.filter_jit(function, compiler_options=options("once"))
+        more: dict[str, Any] = {"compiler_options": options("once")}
+        return eqx.filter_jit(function, **more)
 
     @functools.wraps(function)
     def call(*args, **kwargs):

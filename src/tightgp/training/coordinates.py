@@ -36,7 +36,7 @@ def to_vector(point, units: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
     return np.concatenate([np.asarray(leaf, np.float64).ravel() for leaf in _seen(point)]) / units
 
 
-def to_point(vector: Float[Array, " k"], units: Float[Array, " k"], like) -> Any:
+def to_point(vector: Float[Array | np.ndarray, " k"], units: Float[Array | np.ndarray, " k"], like) -> Any:
     """The inverse of `to_vector`: a point with leaves like those of ``like``. Pure."""
     leaves, structure = jax.tree.flatten(like)
     starts = np.cumsum([0, *(leaf.size for leaf in leaves)])
