@@ -17,7 +17,7 @@ from sklearn.datasets import load_diabetes
 
 import tightgp as tgp
 
-CHAINS, WARM_UP, DRAWS, AVERAGED = 4, 300, 300, 100
+CHAINS, WARM_UP, DRAWS, AVERAGED = 4, 300, 500, 50
 TEST_ROWS = 1000
 
 
@@ -68,14 +68,14 @@ def nuts(density, key):
     return jax.jit(lambda chains: jax.lax.map(lambda one: chain(*one), chains))(chains)
 
 
-def run(name: str, count: int, seed: int) -> dict:
+def run(name: str, count: int, seed: int, ard: bool) -> dict:
     import arviz
 
     train, test = split(*rows(name), count, seed)
     d = train.num_inputs
-    plain = tgp.ExactGP(tgp.kernels.Matern52(lengthscale=np.full(d, math.sqrt(d))), 0.2)
-    best = tgp.fit(plain, train, restarts=3, progress=False).model
-    mode = tgp.fit(tgp.with_priors(plain, priors(d)), train, restarts=3, progress=False).model
+    plain = tgp.ExactGP(tgp.kernels.Matern52(lengthscale=np.full(d, math.sqrt(d)) if ard else math.sqrt(d)), 0.2)
+    best = tgp.fit(plain, train, restarts=2, progress=False).model
+    mode = tgp.fit(tgp.with_priors(plain, priors(d)), train, restarts=2, progress=False).model
     density = tgp.log_density(mode, train)
     draws, diverging = nuts(density, jax.random.key(seed))
     summary = arviz.summary(
@@ -88,6 +88,7 @@ def run(name: str, count: int, seed: int) -> dict:
     return {
         "set": name,
         "rows": count,
+        "ard": ard,
         "seed": seed,
         "maximum evidence": score(best.posterior(train)),
         "maximum a posteriori": score(mode.posterior(train)),
@@ -101,15 +102,16 @@ def run(name: str, count: int, seed: int) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="+", default=["diabetes", "kin40k"])
-    parser.add_argument("--rows", type=int, default=60)
-    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=30)
+    parser.add_argument("--ard", action="store_true", help="a lengthscale for each input")
+    parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path("experiments/results/averaging.jsonl"))
     given = parser.parse_args()
     given.out.parent.mkdir(parents=True, exist_ok=True)
     with given.out.open("w", encoding="utf-8") as out:
         for name in given.sets:
             for seed in range(given.splits):
-                line = json.dumps(run(name, given.rows, seed))
+                line = json.dumps(run(name, given.rows, seed, given.ard))
                 print(line, flush=True)
                 out.write(line + "\n")
 

@@ -52,11 +52,10 @@ def test_without_data_draws_would_be_those_of_the_prior():
     assert np.isclose(np.trapezoid(np.exp(log_values - evidence), raw), 1.0, atol=1e-6)
 
 
-@pytest.mark.parametrize("whiten", [True, False])
-def test_integrating_over_inducing_variables_gives_the_collapsed_bound(problem, whiten):
+def test_integrating_over_inducing_variables_gives_the_collapsed_bound(problem):
     data, Z, kernel = problem
     Z = Z[:4]
-    model = tgp.SVGP(kernel, tgp.likelihoods.Gaussian(0.1), Z, "diagonal", whiten=whiten)
+    model = tgp.SVGP(kernel, tgp.likelihoods.Gaussian(0.1), Z, "diagonal", whiten=False)
     density = tgp.log_density(tgp.freeze(model, "kernel.*", "likelihood.*"), data)
     assert density.names == ("q.mean",)
     value, gradient, hessian = gradient_steps(lambda w: density({"q.mean": w[:, None]}), 4)

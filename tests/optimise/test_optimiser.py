@@ -44,12 +44,12 @@ def test_points_that_are_not_told_yet_are_not_asked_for_again(found):
 
 def test_whole_numbers_are_whole_and_tried_once():
     search = Optimiser([Integer(0, 5), (0.0, 1.0)], num_initial=4, seed=0)
-    for _ in range(8):
+    for _ in range(12):
         x = search.ask()
         assert x[0] == round(x[0])
         search.tell(x, (x[0] - 3) ** 2 + (x[1] - 0.5) ** 2)
     assert search.best.x[0] == 3
-    assert len(np.unique(search.X, axis=0)) == 8
+    assert len(np.unique(search.X, axis=0)) == 12
 
 
 def test_the_same_seed_asks_for_the_same_points():
