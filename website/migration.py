@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from tightgp.io.files import atomic_write
 from website.pages import DOCS, ROOT, Block, blocks
 
 STORED = ROOT / "benchmarks" / "results" / "migration.json"
@@ -129,12 +130,12 @@ def main() -> None:
     parser.add_argument("--peers", required=True, help="the interpreter that has the other libraries")
     parser.add_argument("guides", nargs="*", help="names such as from-gpflow; all by default")
     arguments = parser.parse_args()
-    pages = sorted((DOCS / "how-to").glob("from-*.md"))
-    stored = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {}
-    for page in pages:
+    for page in sorted((DOCS / "how-to").glob("from-*.md")):
         if not arguments.guides or page.stem in arguments.guides:
-            stored[page.stem] = compare(page, arguments.peers)
-    STORED.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+            compared = compare(page, arguments.peers)
+            stored = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {}
+            with atomic_write(STORED) as temporary:
+                temporary.write_text(json.dumps(stored | {page.stem: compared}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ result = tgp.fit(model, data, steps=5, progress=False)
 #: What the README's commands find in their folder.
 TABLES = """
 import tightgp as tgp
-tgp.datasets.mixed_table(300, seed=0).to_csv("flats.csv", index=False)
+tgp.datasets.mixed_table(120, seed=0).to_csv("flats.csv", index=False)
 tgp.datasets.mixed_table(5, seed=1).drop(columns="rent").to_csv("new.csv", index=False)
 """
 SECONDS = 900
