@@ -21,6 +21,8 @@ from scipy import stats
 TABLES = {
     "motorcycle": ("MASS", "mcycle", "accel", (), 1250),
     "engel": ("quantreg", "engel", "foodexp", (), 1250),
+    "attenu": ("datasets", "attenu", "accel", ("event",), 1250),
+    "salaries": ("carData", "Salaries", "salary", (), 1250),
     "mpg": ("ISLR", "Auto", "mpg", ("name",), 1250),
     "boston": ("MASS", "Boston", "medv", (), 1250),
     "wages": ("AER", "CPS1985", "wage", (), 1250),
