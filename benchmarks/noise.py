@@ -21,6 +21,8 @@ from scipy import stats
 TABLES = {
     "motorcycle": ("MASS", "mcycle", "accel", (), 1250),
     "engel": ("quantreg", "engel", "foodexp", (), 1250),
+    "attenu": ("datasets", "attenu", "accel", ("event",), 1250),
+    "salaries": ("carData", "Salaries", "salary", (), 1250),
     "mpg": ("ISLR", "Auto", "mpg", ("name",), 1250),
     "boston": ("MASS", "Boston", "medv", (), 1250),
     "wages": ("AER", "CPS1985", "wage", (), 1250),
@@ -120,6 +122,9 @@ def read(results: Path) -> list[dict]:
 def show(results: Path) -> None:
     """Print log densities and coverages as Markdown."""
     lines = pd.DataFrame(read(results))
+    # Of each table, the splits that all of its methods have.
+    complete = lines.groupby(["table", "split"])["method"].transform("nunique")
+    lines = lines[complete == lines.groupby("table")["method"].transform("nunique")]
     methods = [one for one in (*NOISES, "catboost") if one in set(lines["method"])]
     print(f"| table (rows) | {' | '.join(methods)} |\n|{' --- |' * (len(methods) + 1)}")
     for (name, rows), of_table in lines.groupby(["table", "rows"]):
@@ -130,6 +135,7 @@ def show(results: Path) -> None:
         print(f"| {name} ({rows}) | {' | '.join(cells)} |")
     levels = " | ".join(f"{level:.0%}" for level in LEVELS)
     print(f"\n| method | {levels} | worst fifth of 90 % | CPU s |\n|{' --- |' * 7}")
+    lines = lines[lines.groupby("table")["method"].transform("nunique") == len(methods)]
     for method in methods:
         mine = lines[lines["method"] == method]
         per_table = mine.groupby("table")

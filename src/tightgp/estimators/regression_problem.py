@@ -38,6 +38,8 @@ _LITTLE = 0.01
 _SIGNAL = 1.0
 #: Reasons why training ended before it was done, so that its result says nothing of the inputs.
 _CUT_SHORT = ("step limit", "time limit", "callback", "interrupted")
+#: A log density that is never chosen.
+_NEVER = -1e300
 #: The share of a time limit after which the search for a start ends.
 _SEARCHING = 0.4
 
@@ -72,8 +74,7 @@ class Problem:
         if noise == "student-t":
             return self._student_t(outliers if outliers is not None else self.z)[0]
         (mean, scale), trained = self._gaussian(self.z)
-        interrupted = trained.grown.result.reason.by_user
-        if noise == "gaussian" or interrupted:
+        if noise == "gaussian" or trained.grown.result.interrupted:
             return FittedInUnits(trained, None, mean, scale)
         training = self._training(trained, trained.data)
         if noise == "auto" and outliers is not None:
@@ -86,8 +87,8 @@ class Problem:
     def _student_t(self, moved: np.ndarray) -> tuple[FittedInUnits, np.ndarray]:
         """Student's t from a start on targets of which outliers were moved; and left-out log densities of z."""
         (mean, scale), trained = self._gaussian(moved)
-        if trained.grown.result.reason.by_user:
-            raise KeyboardInterrupt
+        if trained.grown.result.interrupted:  # the model so far
+            return FittedInUnits(trained, None, mean, scale), np.full(1, _NEVER)
         data = Dataset(self.features, (self.z - mean) / scale, noise_factor=self.factor)
         found: Fitted = self._training(trained, data).student_t(trained)
         return FittedInUnits(found.trained, found.noise, mean, scale), found.density - np.log(scale)
