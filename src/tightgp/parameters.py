@@ -54,7 +54,7 @@ class Real(Transform):
     """No constraint: the value is the unconstrained array."""
 
 
-def _numpy_for(array: Array) -> Any:
+def _numpy_for(array: Array | np.ndarray) -> Any:
     """NumPy for a few known numbers on one device, for which JAX would compile each operation by itself; else JAX's."""
     known = isinstance(array, np.ndarray) or (
         isinstance(array, jax.Array) and not isinstance(array, jax.core.Tracer) and len(array.devices()) == 1
@@ -100,7 +100,7 @@ class Positive(Transform):
         with np.errstate(divide="ignore"):
             return jnp.asarray((1 + self.squared) * xp.log(_softplus(xp.asarray(raw), xp)))
 
-    def from_logarithm(self, log: Array) -> Array:
+    def from_logarithm(self, log: Array | np.ndarray) -> Array:
         """The unconstrained array whose ``log(value − floor)`` is ``log``."""
         xp = _numpy_for(log)
         return jnp.asarray(_inverse_softplus(xp.exp(xp.asarray(log) / (1 + self.squared)), xp))

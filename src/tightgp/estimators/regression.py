@@ -28,6 +28,7 @@ from tightgp.estimators.settings import Settings
 from tightgp.estimators.transform_check import confirmed
 from tightgp.models import ExactGP
 from tightgp.models.sgpr import PRECISIONS
+from tightgp.numerics.threads import one_blas_thread
 
 
 @dataclass(eq=False, repr=False)

@@ -53,7 +53,7 @@ def check_archive(path: Path, gigabytes: float) -> None:
         check_unpacked(path, sum(one.file_size for one in archive.infolist()), gigabytes)
 
 
-def check_unpacked(path: Path, size: int, gigabytes: float) -> None:
+def check_unpacked(path: Path | str, size: int, gigabytes: float) -> None:
     """Refuse a size in bytes above the limit."""
     if size > gigabytes * 1e9:
         raise TableError(

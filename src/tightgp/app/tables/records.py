@@ -19,10 +19,12 @@ _NAME, _SMALL = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:'), 100_000
 
 def read_json(path: Path, share: tuple[int, int], max_unpacked: float = UNPACKED_GB) -> pd.DataFrame:
     """The frame of objects with one value for each name; a name that an object lacks is a missing cell."""
-    return frame_of_json(path, path.read_bytes(), share)
+    return frame_of_json(path, path.read_bytes(), share, max_unpacked)
 
 
-def frame_of_json(path: Path | str, data: bytes, share: tuple[int, int] = (0, 1)) -> pd.DataFrame:
+def frame_of_json(
+    path: Path | str, data: bytes, share: tuple[int, int] = (0, 1), max_unpacked: float = UNPACKED_GB
+) -> pd.DataFrame:
     """The frame of JSON in memory, which errors call ``path``."""
     if data.lstrip()[:1] == b"[":
         with refuse_broken(path, "is not complete JSON"):
@@ -49,7 +51,7 @@ def frame_of_json(path: Path | str, data: bytes, share: tuple[int, int] = (0, 1)
     return frame
 
 
-def _check_size(path: Path, data: bytes, gigabytes: float) -> None:
+def _check_size(path: Path | str, data: bytes, gigabytes: float) -> None:
     """Refuse objects that have so many different names that the table of all of them would be too large."""
     if len(data) < _SMALL:
         return
