@@ -32,9 +32,9 @@ test-quick: $(VENV)/.ready ## Run the tests of files that take no more than a fe
 $(EXTRAS)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(EXTRAS)
 	$(EXTRAS)/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
-	$(EXTRAS)/bin/pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	$(EXTRAS)/bin/pip install --quiet --disable-pip-version-check --editable '.[mcmc]'
-	$(EXTRAS)/bin/pip install --quiet --disable-pip-version-check --editable '.[botorch]'
+	$(EXTRAS)/bin/pip install --quiet --disable-pip-version-check --editable '.[dev]' httpx
+	for extra in mcmc botorch export serve conformal registry duckdb; do \
+		$(EXTRAS)/bin/pip install --quiet --disable-pip-version-check --editable ".[$$extra]" || exit 1; done
 	touch $@
 
 test-extras: $(EXTRAS)/.ready ## Run the tests of what the optional dependencies are for, in an environment that has them
