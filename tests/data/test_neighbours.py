@@ -108,7 +108,14 @@ def given(X, partition):
         own = own[np.minimum(np.arange(partition.size), len(own) - 1)]
         each = 2 * -(-min(partition.neighbours, len(X)) // partition.size) + 2
         nearest = [nearest_first(X, earlier, x)[:each] for x in own]
-        ranked = [one[rank] for rank in range(each) for one in nearest if rank < len(one)]
+        ranked = []
+        for rank in range(each):
+            layer = [
+                (np.sum((X[one[rank]] - x) ** 2), one[rank])
+                for x, one in zip(own, nearest, strict=True)
+                if rank < len(one)
+            ]
+            ranked += [row for _, row in sorted(layer, key=lambda pair: pair[0])]
         ranked += nearest_first(X, earlier, X[start : start + partition.size].mean(axis=0)).tolist()
         sets.append(set(list(dict.fromkeys(ranked))[: partition.neighbours]))
     return sets

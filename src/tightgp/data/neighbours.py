@@ -140,7 +140,7 @@ class NeighbourSearch(NamedTuple):
         place = np.concatenate([np.zeros(before, np.int64), 1 + np.arange(number) // size])
         count = min(partition.neighbours, len(self.X))
         search = partial(_earlier_of, self.find, place)
-        return _given(self.X[before:], partition, np.arange(blocks), 1 + np.arange(blocks), search, count)
+        return _given(self.X[before:], partition, np.arange(blocks), 1 + np.arange(blocks), search, self.X, count)
 
     def nearest(self, X: np.ndarray, count: int) -> np.ndarray:
         """Numbers (n, count) of the rows nearest to each of ``X``, nearest first; all rows where there are fewer."""
@@ -199,31 +199,39 @@ def earlier_rows(X: np.ndarray, partition: Partition) -> np.ndarray:
     count = min(partition.neighbours, n)
     if X.shape[1] > _TREE_INPUTS and not on_cpu():
         search = partial(_earlier_on_device, X, of_row)
-        answer[:, :count] = _given(X, partition, np.arange(blocks), place, search, count)
+        answer[:, :count] = _given(X, partition, np.arange(blocks), place, search, X, count)
         return answer.reshape(-1, partition.given_per_row)
     rows = np.argsort(of_row, kind="stable")  # the rows in the order in which they come
     first = 1
     while first < blocks:  # prefixes of that order, each half as long again as the one before
         last = min(blocks, max(_FIRST // size, first + first // 2, first + 1))
         ready = rows[: np.searchsorted(of_row[rows], last)]  # all rows of blocks up to this stage's last
-        search = partial(_earlier_of, finder(X[ready]), of_row[ready])
-        near = _given(X, partition, come[first:last], place, search, min(count, len(ready)))
+        among = X[ready]
+        search = partial(_earlier_of, finder(among), of_row[ready])
+        near = _given(X, partition, come[first:last], place, search, among, min(count, len(ready)))
         answer[come[first:last], : near.shape[1]] = np.where(near < 0, -1, ready[near])
         first = last
     return answer.reshape(-1, partition.given_per_row)
 
 
-def _given(X: np.ndarray, partition: Partition, asked: np.ndarray, place: np.ndarray, search, count: int) -> np.ndarray:
+def _given(
+    X: np.ndarray, partition: Partition, asked: np.ndarray, place: np.ndarray, search, among: np.ndarray, count: int
+) -> np.ndarray:
     """Numbers (q, count) of the earlier rows that the blocks ``asked`` are given, -1 for none.
 
-    The nearest of each row of the block, then the second nearest of each and so on. Where rows share so many that these
-    are too few, those nearest to the block's mean follow. ``search`` finds earlier rows: (inputs, places, count).
+    The nearest of each row of the block, then the second nearest of each and so on; of these the closer ones first, so
+    that the order of the rows in the block makes no difference. Where rows share so many that these are too few, those
+    nearest to the block's mean follow. ``search`` finds earlier rows ``among`` some: (inputs, places, count).
     """
     size = partition.size
-    own = np.minimum(asked[:, None] * size + np.arange(size), len(X) - 1)
+    own = np.minimum(asked[:, None] * size + np.arange(size), len(X) - 1).ravel()
     each = min(count, 2 * -(-count // size) + 2)
-    near = search(X[own.ravel()], np.repeat(place[asked], size), each)
-    near = near.reshape(len(asked), size, each).swapaxes(1, 2).reshape(len(asked), -1)
+    near = search(X[own], np.repeat(place[asked], size), each).reshape(len(asked), size, each)
+    if size > 1:
+        distance = np.sum(np.square(among[near] - X[own].reshape(len(asked), size, 1, -1)), axis=3)
+        closest = np.argsort(np.where(near < 0, np.inf, distance), axis=1, kind="stable")
+        near = np.take_along_axis(near, closest, axis=1)
+    near = near.swapaxes(1, 2).reshape(len(asked), -1)
     near = _first_distinct(near, count)
     short = np.flatnonzero((near[:, -1] < 0) & (size > 1))
     if len(short):
