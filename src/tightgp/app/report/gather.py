@@ -56,13 +56,13 @@ def gather(
         warnings.simplefilter("always", UserWarning)
         scores = None if heldout is None else score(estimator, heldout, heldout_rows, table, targets, names, notes)
         slices, fixed = vary_inputs(estimator, table, targets)
-    if (noise := getattr(estimator, "noise_", None)) is not None:
-        notes.insert(0, noise.describe())
         panel = None
         if scores is not None:
             panel = make_panel(
                 estimator, table, Table.of("X of heldout", heldout[0], estimator.encoding_.columns), notes
             )
+    if (noise := getattr(estimator, "noise_", None)) is not None:
+        notes.insert(0, noise.describe())
     notes += [sentence(str(one.message)) for one in caught]
     if len(names) > 1:
         notes.append(f"There are {len(names)} outputs. Unless stated otherwise, the report shows {names[0]!r}.")
