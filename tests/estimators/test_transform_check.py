@@ -24,13 +24,11 @@ def test_a_transform_stays_only_where_it_helps(problem, noise):
     assert found.warps == (LOG, NONE)
 
 
-def test_noise_that_differs_looks_like_heavy_tails_under_one_gaussian(problem):
+def test_heavy_tails_stay_where_noise_is_one_gaussian(problem):
     X, _ = problem
-    rng = np.random.default_rng(1)
-    y = np.sin(2 * X[:, 0]) + np.exp(1.5 * X[:, 1] - 1) * rng.normal(size=300)
+    y = np.sin(2 * X[:, 0]) + np.exp(1.5 * X[:, 1] - 1) * np.random.default_rng(1).normal(size=300)
     heavy = TargetTransform((Warp("sinh-arcsinh", 0.0, 1.0, tail=0.7),))
     assert confirmed(heavy, X, y, "gaussian", 0) == heavy
-    assert confirmed(heavy, X, y, "auto", 0).is_identity
 
 
 def test_no_transform_needs_no_confirmation(problem):
