@@ -1,9 +1,13 @@
 """One thread for BLAS: the limit is the whole process's, and those who hold it come and go in any order."""
 
 import os
+from contextlib import nullcontext
 
+import jax
+import numpy as np
 import pytest
 
+import tightgp as tgp
 from tightgp.numerics import threads
 from tightgp.numerics.device import on_cpu
 from tightgp.numerics.threads import one_blas_thread
@@ -36,11 +40,10 @@ def test_users_that_overlap_leave_the_limit_as_it_was(two):
 
 
 def test_it_may_be_entered_again_and_left_by_errors(two):
-    with pytest.raises(KeyError), one_blas_thread():
-        with one_blas_thread():
-            pass
+    with one_blas_thread():
+        with pytest.raises(KeyError), one_blas_thread():
+            raise KeyError
         assert blas_threads() == {1}
-        raise KeyError
     assert blas_threads() == {2}
 
 
@@ -52,3 +55,14 @@ def test_a_fork_leaves_the_lock_free(two):
         os._exit(int(not threads._limit.lock.acquire(timeout=5)))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert not threads._limit.lock.locked()
+
+
+def test_new_rows_and_paths_are_computed_with_one_thread(monkeypatch):
+    X, held = np.linspace(0.0, 1.0, 4)[:, None], []
+    post = tgp.SGPR(tgp.kernels.Matern32(), X[:2]).posterior(tgp.Dataset(X, X[:, 0]))
+    paths = post.sample_paths(jax.random.key(0), num_features=4)
+    monkeypatch.setattr(threads, "one_blas_thread", lambda: nullcontext(held.append("held")))
+    post.condition(X, X[:, 0])
+    assert held == ["held"]
+    paths(X)
+    assert held == ["held"] * 2
