@@ -11,11 +11,20 @@ import os, time, warnings
 import numpy as np
 import tightgp as tgp
 from tightgp.forking import ForkedProcessError
+from tightgp.io.program import Description
 
 posterior = tgp.SGPR(tgp.kernels.Matern32(), np.zeros((1, 1))).posterior(tgp.Dataset([[0.0]], [1.0]))
 posterior.predict_f(np.zeros((1, 1)))
+priors = {"*": tgp.priors.LogNormal(0.0, 1.0)}
+density = tgp.log_density(tgp.with_priors(tgp.ExactGP(tgp.kernels.Matern32()), priors), tgp.Dataset([[0.0]], [1.0]))
+program = tgp.Program(Description(("x",), ("mean",), "float64", 8), lambda rows: (np.asarray(rows)[:, 0],))
 warnings.simplefilter("ignore")  # JAX warns of what we test
-for use in (lambda: posterior.predict_f(np.zeros((1, 1))), lambda: tgp.Dataset([[0.0]], [1.0])):
+for use in (
+    lambda: posterior.predict_f(np.zeros((1, 1))),
+    lambda: tgp.Dataset([[0.0]], [1.0]),
+    lambda: density(density.start),
+    lambda: program(np.zeros((1, 1))),
+):
     child = os.fork()
     if not child:
         try:

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 
 from tightgp import checks, parameters
 from tightgp.data import Dataset
+from tightgp.forking import check_not_forked
 from tightgp.models import SGPR, SVGP, ExactGP
 from tightgp.models.base import with_fields
 from tightgp.parameters import Parameter
@@ -89,11 +90,13 @@ class LogDensity:
 
     def __call__(self, position: Mapping[str, Array]) -> Float[Array, ""]:
         """Log density of unconstrained arrays: that of their values, and the log Jacobian of the transforms. Pure."""
+        check_not_forked()
         jacobian = [jnp.sum(p.transform.log_slope(position[name])) for name, p in self._parameters.items()]
         return self._model_at(position).objective(self._rows)[0] + sum(jacobian)
 
     def constrained(self, values: Mapping[str, Any]) -> Float[Array, ""]:
         """Log density of values, as a user reads them: bound or evidence, and the log prior densities. Pure."""
+        check_not_forked()
         return self._model_at(self._raw(values)).objective(self._rows)[0]
 
     def potential(self, position: Mapping[str, Array]) -> Float[Array, ""]:

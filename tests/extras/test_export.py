@@ -2,9 +2,11 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import equinox as eqx
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import pytest
 import tightgp as tgp
 from tightgp import kernels as K
 from tightgp.io.modelfile import ModelFileError
+from tightgp.io.program import Description, write_program
 
 pytest.importorskip("flatbuffers")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -142,3 +145,26 @@ def test_damaged_and_other_files_are_refused(tmp_path):
         tgp.Program.load(path)
     with pytest.raises(ValueError, match="platforms must be some of cpu, cuda"):
         tgp.export(post, path, platforms="cpu")
+
+
+def test_programs_that_call_something_else_are_refused(tmp_path):
+    """Such a call could lead into Python, or to any library of the process."""
+    rows = jax.ShapeDtypeStruct((4, 2), np.float64)
+    call = jax.ffi.ffi_call("someone_else", rows)
+    checks = [jax.export.DisabledSafetyCheck.custom_call("someone_else")]
+    made = jax.export.export(jax.jit(lambda X: (call(X),)), platforms=("cpu",), disabled_checks=checks)(rows)
+    write_program(tmp_path / "model.program", Description(("a", "b"), ("mean",), "float64", 4), made.serialize())
+    with pytest.raises(ModelFileError, match="calls 'someone_else'"):
+        tgp.Program.load(tmp_path / "model.program")
+
+
+def test_descriptions_of_other_programs_are_refused(tmp_path):
+    rows = jax.ShapeDtypeStruct((4, 2), np.float64)
+    made = jax.export.export(jax.jit(lambda X: (X[:, 0],)), platforms=("cpu",))(rows).serialize()
+    good = Description(("a", "b"), ("mean",), "float64", 4)
+    write_program(tmp_path / "model.program", good, made)
+    np.testing.assert_array_equal(tgp.Program.load(tmp_path / "model.program")(X[:4, :2])["mean"], X[:4, 0])
+    for changed in ({"columns": ("a",)}, {"outputs": ("mean", "sd")}, {"dtype": "float32"}):
+        write_program(tmp_path / "model.program", replace(good, **changed), made)
+        with pytest.raises(ModelFileError, match="its description is of another program"):
+            tgp.Program.load(tmp_path / "model.program")

@@ -369,7 +369,7 @@ def test_predictions_do_not_depend_on_how_many_are_searched_for(fixed, recorded,
     Xs = np.random.default_rng(10).normal(size=(4 * TESTS, D))
     post, fresh = (tgp.SGPR(kernel, Z, NOISE).posterior(data) for _ in range(2))
     whole = post.predict_f(Xs, neighbours=4)
-    post.predict_f(Xs[:1], neighbours=4)
+    post.predict_f(Xs, neighbours=4)
     assert recorded == [32]  # kept from then on
     recorded.clear()
     parts = [fresh.predict_f(Xs[i : i + 4], neighbours=4) for i in range(0, len(Xs), 4)]
@@ -737,3 +737,19 @@ def test_rows_may_come_from_a_file(fixed, tmp_path):
     post = model.posterior(mapped)
     assert_same(post.predict_f(Xs, neighbours=4), model.posterior(data).predict_f(Xs, neighbours=4), 0, 0)
     assert_same(post.predict_f(Xs), model.posterior().predict_f(Xs), 0, 0)
+
+
+def test_answers_do_not_depend_on_what_was_asked_before(fixed):
+    """All training rows are whitened at once for many test points alone, whoever asked before."""
+    kernel, data, Z, Xs = fixed
+    fresh = tgp.SGPR(kernel, Z, NOISE).posterior(data)
+    (group,) = local._groups(fresh._functions, fresh.training, fresh.likelihood.variance)
+    assert group.everything(1, 4) is None
+    before = fresh.predict_f(Xs[:1], neighbours=4)
+    fresh.predict_f(Xs, neighbours=4)
+    kept = group.everything(TESTS, 4)
+    assert kept is not None
+    assert group.everything(TESTS, 4) is kept
+    assert group.everything(1, 4) is None
+    for a, b in zip(before, fresh.predict_f(Xs[:1], neighbours=4), strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -1,5 +1,6 @@
 """Exported predictions: a file with a program and what its columns are, which runs without the model's code."""
 
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -8,12 +9,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tightgp.forking import check_not_forked
 from tightgp.io import modelfile
 from tightgp.io.modelfile import ModelFileError
 from tightgp.numerics.chunks import pad_rows, rounded_up
 
 #: What the file is called inside, which tells it from a model file.
 KIND = "program"
+#: What a program may call: XLA's own linear algebra, random bits, and notes on shapes and devices. Other names could
+#: lead to Python or to kernels that the file brings along.
+_CALLS = re.compile(
+    r"(lapack|cusolver|cublas|cusparse|hipsolver|hipblas|hipsparse)_\w+_ffi|(cu|hip)_(threefry2x32_ffi|lu_\w+)"
+    r"|Eigh|Qr|LuDecomposition|ProductOfElementaryHouseholderReflectors|ApproxTopK|AllocateBuffer|stablehlo\.dynamic_\w+"
+    r"|shape_assertion|Sharding|SPMDFullToShardShape|SPMDShardToFullShape|annotate_device_placement"
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,19 @@ class Description:
     classes: tuple[Any, ...] = ()
     made_by: str = ""
 
+    def check(self) -> None:
+        """Raise ValueError about a field that no program has."""
+        for name in ("columns", "outputs"):
+            names = getattr(self, name)
+            if not isinstance(names, tuple) or not names or not all(isinstance(one, str) for one in names):
+                raise ValueError(f"its {name} are no names")
+        if self.dtype not in ("float32", "float64"):
+            raise ValueError("its dtype is neither float32 nor float64")
+        if type(self.rows_at_a_time) is not int or self.rows_at_a_time < 1:
+            raise ValueError("its rows_at_a_time is no number of at least 1")
+        if not isinstance(self.classes, tuple) or not isinstance(self.made_by, str):
+            raise ValueError("its classes are no tuple, or its made_by is no text")
+
 
 class Program:
     """Predictions that `tightgp.export` wrote: a StableHLO program that JAX compiles for the device at hand.
@@ -53,29 +75,42 @@ class Program:
 
     @classmethod
     def load(cls, path) -> "Program":
-        """Read what `tightgp.export` wrote. No code in the file runs but the program's arithmetic."""
-        flatbuffers_installed()
+        """Read what `tightgp.export` wrote. No code in the file runs but the program's arithmetic.
+
+        A program that calls anything but XLA's own linear algebra is refused.
+        """
         content = modelfile.read(path, KIND)
         try:
             description, program = Description(**content["description"]), content["program"].tobytes()
-        except (KeyError, TypeError, AttributeError) as error:
+            description.check()
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ModelFileError(f"{path} is damaged: {error}; get another copy of it") from None
         if description.dtype == "float64" and jnp.result_type(float) != np.float64:
             raise ValueError(
                 f"{path} computes in float64, but JAX runs without 64-bit floats here; unset TIGHTGP_X64, or call "
                 "jax.config.update('jax_enable_x64', True)"
             )
+        flatbuffers_installed()
         from jax import export
 
         try:
-            return cls(description, jax.jit(export.deserialize(bytearray(program)).call))
+            exported = export.deserialize(bytearray(program))
+            text = str(exported.mlir_module())
         except Exception:  # what JAX raises of a program that it cannot read has no class of its own
             raise ModelFileError(
                 f"{path} was made by {description.made_by}, and JAX {jax.__version__} cannot read it; export it again"
             ) from None
+        if unknown := unknown_calls(text):
+            raise ModelFileError(f"{path} calls {unknown[0]!r}, which is no part of XLA's arithmetic; do not use it")
+        taken = [(len(a.shape), a.shape[-1:], a.dtype.name) for a in exported.in_avals]
+        width = len(description.columns)
+        if taken != [(2, (width,), description.dtype)] or len(exported.out_avals) != len(description.outputs):
+            raise ModelFileError(f"{path} is damaged: its description is of another program; get another copy of it")
+        return cls(description, jax.jit(exported.call))
 
     def __call__(self, X) -> dict[str, np.ndarray]:
         """Predictions by name, for rows (n, C) as an array, or a frame that has the columns."""
+        check_not_forked()
         rows = self._rows(X)
         step, parts = self.description.rows_at_a_time, []
         for start in range(0, len(rows), step):
@@ -95,6 +130,12 @@ class Program:
         if rows.ndim != 2 or rows.shape[1] != len(names) or not len(rows):
             raise ValueError(f"X must have shape (n, {len(names)}) and at least one row, got {rows.shape}")
         return rows
+
+
+def unknown_calls(text: str) -> list[str]:
+    """What a program, as the text of its MLIR module, calls that is not known to be arithmetic."""
+    names = [name.strip('"') for name in re.findall(r'custom_call(?: @("[^"]*"|[\w$.]+)\()?', text)]
+    return sorted({name for name in names if not _CALLS.fullmatch(name)})
 
 
 def write_program(path, description: Description, program: bytes) -> None:

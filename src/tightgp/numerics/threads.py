@@ -6,8 +6,11 @@ busy machine the same prediction took 3 s once and 9 s the next time.
 """
 
 import functools
+import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import jax
 from threadpoolctl import ThreadpoolController
@@ -23,14 +26,44 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+class _Limit:
+    """The limit of the whole process: the first who enters sets it, and the last who leaves restores what was."""
+
+    def __init__(self):
+        self.lock, self.inside = threading.Lock(), 0
+        self.limiter: Any = None
+        if hasattr(os, "register_at_fork"):
+            release = self.lock.release
+            os.register_at_fork(before=self.lock.acquire, after_in_parent=release, after_in_child=release)
+
+    def enter(self) -> None:
+        controller = _controller()
+        with self.lock:
+            if not self.inside:
+                self.limiter = controller.limit(limits=1, user_api="blas")
+            self.inside += 1
+
+    def leave(self) -> None:
+        with self.lock:
+            self.inside -= 1
+            if not self.inside:
+                self.limiter.restore_original_limits()
+
+
+_limit = _Limit()
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS and LAPACK to one thread, where JAX computes on a CPU."""
+    """Hold BLAS and LAPACK to one thread, where JAX computes on a CPU, until the last of all threads has left."""
     if not on_cpu():
         yield
         return
-    with _controller().limit(limits=1, user_api="blas"):
+    _limit.enter()
+    try:
         yield
+    finally:
+        _limit.leave()
 
 
 def with_one_blas_thread(method: Callable) -> Callable:

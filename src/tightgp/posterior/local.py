@@ -67,9 +67,14 @@ class _Group:
         return Nearby(_whitened(self.latents, X), X, scale, y)
 
     def everything(self, num_test: int, count: int) -> Nearby | None:
-        """All training rows, kept from then on; None where they are too many, or more than a call would use."""
+        """All training rows; None where they are too many, or more than the call would use.
+
+        They are kept, but calls before this one have no part in the choice: it changes the last bits of answers.
+        """
         rows = len(self.X)
-        if self._everything is None and rows <= min(self.room(count), num_test * count):
+        if rows > min(self.room(count), num_test * count):
+            return None
+        if self._everything is None:
             self._everything = self.nearby(np.arange(rows), rounded_up(rows))
         return self._everything
 

@@ -15,6 +15,7 @@ from tightgp.bounds.latents import Latents
 from tightgp.kernels.features import features, frequencies
 from tightgp.likelihoods import Likelihood
 from tightgp.numerics import linalg, stacks
+from tightgp.numerics.threads import with_one_blas_thread
 from tightgp.posterior import arguments, local
 from tightgp.posterior.local import Nearby
 from tightgp.posterior.marginals import PosteriorFunctions
@@ -45,6 +46,7 @@ class Paths(eqx.Module):
     groups: tuple[GroupPaths, ...]
     vector: bool = eqx.field(static=True)
 
+    @with_one_blas_thread
     def __call__(self, X):
         checked = arguments.check_inputs(
             jnp.reshape(jnp.asarray(X), (-1, jnp.shape(X)[-1])), self.functions.latents[0].Z

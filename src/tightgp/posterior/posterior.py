@@ -251,6 +251,7 @@ class Posterior(eqx.Module):
         good = np.asarray(scores) >= max(scores) - tolerance
         return replace(self, neighbours=counts[int(np.argmax(good))])
 
+    @with_one_blas_thread
     def condition(self, X, y, *, noise_variance=None, window: int | None = None) -> "Posterior":
         """The posterior that also knows these rows, at the same hyperparameters and inducing inputs (maths 16.4).
 

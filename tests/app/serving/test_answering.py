@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 
 import tightgp as tgp
+from tightgp.app.serving import answering as module
 from tightgp.app.serving.answering import Answering, TooMuchError
+from tightgp.app.tables.records import frame_of_json
 
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(
@@ -83,6 +85,18 @@ def test_bad_requests_are_refused_in_one_line(answering, body, message):
     with pytest.raises(ValueError, match=message) as error:
         answering.answer(body)
     assert "\n" not in str(error.value)
+
+
+def test_a_table_is_made_of_the_model_s_columns_alone(answering, monkeypatch):
+    """Of other names, and of objects in cells, a table would have a column for each and a cell for each row."""
+    read = []
+    monkeypatch.setattr(module, "frame_of_json", lambda *given: read.append(given[1]) or frame_of_json(*given))
+    rows = [{**ROW, f"other {i}": i, "nested": {str(i): 1}} for i in range(20)]
+    assert asked(answering, rows)["predictions"] == asked(answering, [ROW] * 20)["predictions"]
+    assert read[0] == read[1]
+    with pytest.raises(ValueError, match="column 'x' holds lists or objects"):
+        asked(answering, [{**ROW, "x": {str(i): 1}} for i in range(20)])
+    assert len(read) == 2
 
 
 def test_too_many_rows_are_refused(answering):

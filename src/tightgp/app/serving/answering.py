@@ -13,6 +13,7 @@ from tightgp import checks
 from tightgp.app.cli.prediction import predict_batch
 from tightgp.app.report.table import Table
 from tightgp.app.tables import TableError
+from tightgp.app.tables.errors import quoted
 from tightgp.app.tables.readings import apply_readings, from_plain
 from tightgp.app.tables.records import frame_of_json
 
@@ -57,8 +58,7 @@ class Answering:
             raise ValueError(f"{unknown[0]!r} is not part of a request; it has rows and level")
         if not 0 < checks.number("level", level) < 1:
             raise ValueError(f"level must be a probability between 0 and 1, got {level}")
-        self._check_names(rows)
-        frame = frame_of_json(ROWS, "\n".join(map(json.dumps, rows)).encode())
+        frame = frame_of_json(ROWS, "\n".join(map(json.dumps, self._cells(rows))).encode())
         predictions, notes = self._predict(frame, level)
         return {"predictions": _plain(predictions), "notes": notes}
 
@@ -76,12 +76,19 @@ class Answering:
             outputs = ["mean", "sd", "lower95", "upper95"]
         return {"columns": columns, "outputs": outputs, "max_rows": self.max_rows}
 
-    def _check_names(self, rows: list[dict]) -> None:
-        """Each row must name every column: what it leaves out may be a slip."""
-        for column in self.estimator.encoding_.columns:
+    def _cells(self, rows: list[dict]) -> list[dict[str, Any]]:
+        """The cells of the model's columns, one value each; a table of all names in a request could take gigabytes.
+
+        Each row must name every column: what it leaves out may be a slip.
+        """
+        names = [column.name for column in self.estimator.encoding_.columns]
+        for name in names:
             for number, row in enumerate(rows, 1):
-                if column.name not in row:
-                    raise TableError(ROWS, f"row {number} lacks the column {column.name!r}; give null if it is missing")
+                if name not in row:
+                    raise TableError(ROWS, f"row {number} lacks the column {name!r}; give null if it is missing")
+                if isinstance(row[name], list | dict):
+                    raise TableError(ROWS, f"column {quoted(name)} holds lists or objects; use one value for each name")
+        return [{name: row[name] for name in names} for row in rows]
 
     def _predict(self, frame: pd.DataFrame, level: float) -> tuple[pd.DataFrame, list[str]]:
         with self._turn, warnings.catch_warnings(record=True) as caught:
