@@ -64,7 +64,7 @@ def features(kernel: Kernel, drawn: Any, X: Float[AnyArray, "n d"]) -> Float[Arr
 
 @frequencies.register(Stationary)
 def _(kernel, key, number, num_inputs):
-    columns = jax.eval_shape(lambda X: kernel._scaled(kernel._active(X)), jnp.zeros((1, num_inputs))).shape[1]
+    columns = jax.eval_shape(lambda X: kernel.scaled(kernel._active(X)), jnp.zeros((1, num_inputs))).shape[1]
     normal_key, scale_key = jax.random.split(key)
     normal = jax.random.normal(normal_key, (number, columns), kernel.variance.dtype)
     if isinstance(kernel, SquaredExponential | Periodic):
@@ -80,7 +80,7 @@ def _(kernel, key, number, num_inputs):
 
 @blocks.register(Stationary)
 def _(kernel, drawn, X):
-    phase = kernel._scaled(kernel._active(X)) @ drawn.T
+    phase = kernel.scaled(kernel._active(X)) @ drawn.T
     return [jnp.sqrt(kernel.variance) * jnp.stack([jnp.cos(phase), jnp.sin(phase)], axis=2)]
 
 
