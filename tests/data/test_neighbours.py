@@ -143,6 +143,17 @@ def test_blocks_are_given_the_nearest_earlier_rows(rng, monkeypatch, inputs, cpu
     assert found(X, partition) == given(X, partition)
 
 
+def test_recent_rows_are_searched_in_parts(rng, monkeypatch):
+    rows, X, metric = rng.normal(size=(120, 3)), rng.normal(size=(50, 3)), np.array([1.0, 2.0, 0.5])
+    grown, sizes, distances_of = NeighbourSearch.of(rows[:80], metric).with_rows(rows[80:]), [], neighbours._distances
+    monkeypatch.setattr(neighbours, "_DIFFERENCES", 3 * 40 * 7)
+    monkeypatch.setattr(neighbours, "_distances", lambda asked, to: sizes.append(len(asked)) or distances_of(asked, to))
+    near = grown.nearest(X, 10)
+    assert max(sizes) == 7
+    np.testing.assert_array_equal(near, NeighbourSearch.of(rows, metric).nearest(X, 10))
+    assert grown.nearest(X[:0], 10).shape == (0, 10)
+
+
 def test_every_block_comes_after_what_it_is_given(rng):
     """Also where many rows are equal: no circle, or the model would not be one."""
     X = np.repeat(rng.integers(0, 3, size=(600, 2)).astype(float), 5, axis=0)

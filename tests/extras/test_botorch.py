@@ -74,9 +74,21 @@ def test_several_outputs_and_refusals(rows):
     told = model.condition_on_observations(torch.as_tensor(X[:2]) + 0.1, torch.zeros(2, 2, dtype=torch.float64))
     mean = post.condition(X[:2] + 0.1, np.zeros((2, 2))).predict_f(X[:3])[0]
     np.testing.assert_allclose(told.posterior(torch.as_tensor(X[:3])).mean, mean, atol=1e-7)
-    near = tgp.SGPR(tgp.kernels.Matern52(), X[:4], 0.01, tgp.Vecchia(3)).posterior(tgp.Dataset(X, y))
+    near = tgp.SGPR(tgp.kernels.Matern52(), X[:4], 0.01, tgp.Neighbours(3)).posterior(tgp.Dataset(X, y))
     with pytest.raises(ValueError, match="without_rows"):
         model_of(near)
+    model_of(near.without_rows())
+    for bound in (tgp.PowerEP(0.5), tgp.Vecchia(3)):
+        post = tgp.SGPR(tgp.kernels.Matern52(), X[:4], 0.01, bound).posterior(tgp.Dataset(X, y))
+        for one in (post, post.without_rows()):
+            with pytest.raises(ValueError, match="Power EP or Vecchia"):
+                model_of(one)
+    diagonal = tgp.SVGP(tgp.kernels.Matern52(), tgp.likelihoods.Gaussian(), X[:4], covariance="diagonal").posterior()
+    with pytest.raises(ValueError, match="full covariance"):
+        model_of(diagonal)
+    known = tgp.SGPR(tgp.kernels.Matern52(), X[:4], None).posterior(tgp.Dataset(X, y, np.full(len(X), 0.1)))
+    with pytest.raises(ValueError, match="noise_variance of new rows must be above zero"):
+        model_of(known).condition_on_observations(torch.as_tensor(X[:1]), torch.zeros(1, 1, dtype=torch.float64))
     with pytest.raises(ValueError, match="Gaussian noise"):
         model_of(tgp.SVGP(tgp.kernels.Matern52(), tgp.likelihoods.Poisson(), X[:4]).posterior())
 

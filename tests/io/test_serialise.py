@@ -64,6 +64,14 @@ def test_missing_fields_are_refused():
         serialise.decode(node, tensors)
 
 
+def test_files_may_be_older_than_a_field_with_a_default():
+    tensors = {}
+    data = tgp.Dataset(np.zeros((2, 1)), np.zeros(2))
+    node = serialise.encode(tgp.SGPR(tgp.kernels.Matern32(), np.zeros((1, 1))).posterior(data), tensors)
+    assert node["fields"].pop("is_bound") is True
+    assert serialise.decode(node, tensors).is_bound is True
+
+
 def test_classes_outside_the_list_are_refused():
     for name in ("os.system", "builtins.eval", "user.CustomKernel", "models.Model", "kernels.Kernel", "files.Path"):
         with pytest.raises(serialise.DecodeError, match="does not know"):

@@ -63,6 +63,34 @@ def test_a_callback_ends_the_search():
     assert len(result.values) == 3
 
 
+@pytest.mark.parametrize("bad", [np.nan, -np.inf])
+def test_a_value_that_is_not_finite_ends_the_search_and_keeps_the_others(bad):
+    values = iter([3.0, 1.0, bad])
+    with pytest.warns(UserWarning, match="the search ends early: function gave"):
+        result = minimise(lambda x: next(values), [(-1.0, 1.0)], num_initial=5)
+    assert result.y == 1.0
+    np.testing.assert_array_equal(result.values, [3.0, 1.0])
+    with pytest.raises(ValueError, match="y"):
+        minimise(lambda x: bad, [(-1.0, 1.0)])
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_an_exception_has_the_values_so_far(error):
+    def function(x):
+        if not values:
+            raise error("stopped")
+        return values.pop()
+
+    values = [3.0, 1.0]
+    with pytest.raises(error, match="stopped") as caught:
+        minimise(function, [(-1.0, 1.0)], num_initial=5)
+    search = caught.value.optimiser
+    np.testing.assert_array_equal(search.y, [1.0, 3.0])
+    assert "2 value(s) so far" in caught.value.__notes__[0]
+    search.tell(search.ask(), 0.5)
+    assert search.best.y == 0.5
+
+
 def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="acquisition"):
         Optimiser([(0, 1)], acquisition="ucb")

@@ -16,6 +16,12 @@ def test_points_go_to_the_unit_cube_and_back():
     np.testing.assert_allclose(space.rounded(np.array([[0.1, 0.2, 0.4]]))[0], [0.1, 0.2, 0.375])
 
 
+def test_rounding_does_not_leave_the_space():
+    one = Real(-0.1, 0.2)
+    assert one.low + (one.high - one.low) > one.high
+    assert one.from_unit(np.array([1.0]))[0] == one.high
+
+
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [

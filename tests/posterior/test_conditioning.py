@@ -1,5 +1,7 @@
 """New rows without training: the posterior of all rows together."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -115,6 +117,37 @@ def test_a_window_of_blocks_forgets_what_came_before(rows):
     assert one.training.rows.num_rows == window
 
 
+def test_kernels_without_lengthscales_keep_their_metric(rows, tmp_path):
+    """Inputs are divided by the standard deviations of the first rows, whatever rows come, go or are loaded."""
+    data, X = rows
+    first, new = data.take(slice(0, CUT)), data.take(slice(CUT, N))
+    new_X = new.X * [5.0, 0.1]
+    model = tgp.SGPR(tgp.kernels.Linear() + tgp.kernels.Constant(), data.X[:3], 0.05, tgp.Block(8))
+    for window in (None, 40, 10):
+        later = model.posterior(first).condition(new_X, new.y, window=window)
+        np.testing.assert_allclose(later.training.metric, first.X.std(axis=0), rtol=1e-12)
+        before = later.predict_f(X, neighbours=5)
+        tgp.save(later, tmp_path / "later.safetensors")
+        loaded = tgp.load(tmp_path / "later.safetensors")
+        for a, b in zip(before, loaded.predict_f(X, neighbours=5), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-12)
+        more = [one.condition(X, X[:, 0]) for one in (later, loaded)]
+        assert_same(*more, X)
+    assert len(loaded.training.rows.X) == 10
+
+
+def test_what_was_prepared_for_other_hyperparameters_is_not_used(rows):
+    data, X = rows
+    first = data.take(slice(0, CUT))
+    post = tgp.SGPR(KERNEL, data.X[:8], 0.05).posterior(first)
+    other = replace(tgp.SGPR(KERNEL, data.X[:8], 0.5).posterior(first), training=post.training)
+    post.predict_f(X, neighbours=5)  # prepares the rows that both have
+    later = conditioned(other, data, CUT)
+    assert "neighbours" not in later.training.prepared
+    fresh = replace(later, training=replace(later.training))
+    assert_same(later, fresh, X, neighbours=5)
+
+
 def test_explicit_q_and_several_outputs(rows):
     data, X = rows
     Y = np.stack([np.asarray(data.y), np.cos(data.X[:, 0])], axis=1)
@@ -140,6 +173,17 @@ def test_what_cannot_be_conditioned_says_so(rows):
     post = tgp.SGPR(KERNEL, data.X[:8], 0.05, tgp.Vecchia(6)).posterior(data).without_rows()
     with pytest.raises(ValueError, match="needs the training rows"):
         post.condition(X, y)
+    post = tgp.SGPR(KERNEL, data.X[:8], 0.05, tgp.PowerEP(0.5)).posterior(data).without_rows()
+    with pytest.raises(ValueError, match="rows of a model under Power EP or Vecchia"):
+        post.condition(X, y)
+    known = tgp.SGPR(KERNEL, data.X[:8], None).posterior(data)
+    for noise in (None, np.where(np.arange(len(X)), 0.1, 0.0)):
+        with pytest.raises(ValueError, match="noise_variance of new rows must be above zero"):
+            known.condition(X, y, noise_variance=noise)
+    missing = tgp.Dataset(data.X, np.where(np.arange(N) == 3, np.nan, data.y), missing=True)
+    svgp = tgp.SVGP(KERNEL, tgp.likelihoods.Gaussian(0.05), data.X[:8]).posterior(missing)
+    with pytest.raises(ValueError, match="window needs training rows without missing targets"):
+        svgp.condition(X, y, window=5)
     post = tgp.SGPR(KERNEL, data.X[:8], 0.05).posterior(data)
     with pytest.raises(ValueError, match=r"y must have shape \(7,\)"):
         post.condition(X, y[:3])

@@ -700,6 +700,13 @@ def test_neighbours_within_transformations(fixed, post, monkeypatch):
         jax.make_jaxpr(lambda X: marginals[0](post, X))(Xs)
 
 
+def test_traced_distances_have_full_precision(post, fixed):
+    traced = jax.make_jaxpr(lambda X: local.marginals(post._functions, post.training, NOISE, X, 4))(fixed[-1])
+    outer = [one for one in traced.eqns if one.primitive.name == "dot_general"]
+    assert outer
+    assert all("HIGHEST" in str(one.params["precision"]) for one in outer)
+
+
 def test_too_many_neighbours_for_a_joint_prediction(fixed, post, monkeypatch):
     *_, Xs = fixed
     monkeypatch.setattr(local, "MAX_JOINT", 5)

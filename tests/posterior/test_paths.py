@@ -98,6 +98,11 @@ def test_a_path_is_a_function_with_a_derivative(rows):
     np.testing.assert_allclose(slope[0], (paths(X[:1] + step) - paths(X[:1] - step))[0, 0] / 2e-5, rtol=1e-5)
     assert len(paths) == 3
     assert len(paths[-1]) == 1
+    assert len(list(paths)) == 3  # iterating ends
+    np.testing.assert_array_equal(paths[np.int64(-1)](X), paths[2:](X))
+    for number in (3, -4):
+        with pytest.raises(IndexError, match="there are 3 paths"):
+            paths[number]
 
 
 def test_paths_that_cannot_be_had_say_so(rows):

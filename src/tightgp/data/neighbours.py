@@ -16,6 +16,8 @@ from tightgp.numerics.device import on_cpu
 _TREE_INPUTS = 12
 #: Distances that an accelerator computes at a time.
 _DISTANCES = 1 << 26
+#: Differences of coordinates that a search among recent rows holds at a time.
+_DIFFERENCES = 1 << 24
 #: A search is prepared anew once more rows have come after it than this number and this share of them.
 _RECENT, _RECENT_SHARE = 256, 32
 #: Blocks before this many rows have come are searched in one go: their prefixes would be very small.
@@ -85,8 +87,15 @@ class _WithRecent:
         self.older, self.X, self.recent = older, X, recent
 
     def __call__(self, asked, count):
-        before = len(self.X) - len(self.recent)
+        before, width = len(self.X) - len(self.recent), self.X.shape[1]
         near = self.older(asked, min(count, before))
+        step = max(1, _DIFFERENCES // (width * max(near.shape[1], len(self.recent))))
+        starts = range(0, max(1, len(asked)), step)
+        return np.concatenate([self._nearest(asked[i : i + step], near[i : i + step], count) for i in starts])
+
+    def _nearest(self, asked: np.ndarray, near: np.ndarray, count: int) -> np.ndarray:
+        """The nearest of the rows ``near`` each of ``asked`` and of the recent ones."""
+        before = len(self.X) - len(self.recent)
         numbers = np.concatenate(
             [near, np.broadcast_to(np.arange(before, len(self.X)), (len(asked), len(self.recent)))], 1
         )

@@ -122,6 +122,12 @@ def _fields(cls: type) -> list[str] | None:
     return [field.name for field in dataclasses.fields(cls)] if dataclasses.is_dataclass(cls) else None
 
 
+def _defaults(cls: type) -> dict[str, Any]:
+    """The values of those fields of a dataclass that have a default."""
+    fields = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
+    return {one.name: one.default for one in fields if one.default is not dataclasses.MISSING}
+
+
 def _public_name(cls: type) -> str:
     package, _, rest = cls.__module__.partition(".")
     return f"{rest.split('.')[0] if package == 'tightgp' else 'user'}.{cls.__qualname__}"
@@ -186,6 +192,7 @@ class _Decoder:
         if _is_estimator(cls):
             _check_attributes(cls, values, path)
         else:
+            values = _defaults(cls) | values  # a file may be older than a field
             _check_fields(cls, name, values, path)
         if issubclass(cls, tuple):
             return tuple.__new__(cls, [values[field] for field in cls._fields])

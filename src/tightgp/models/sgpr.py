@@ -205,6 +205,7 @@ class SGPR(Grouped):
             training=None if distributed.is_multiprocess() else training,
             vector=data.vector,
             neighbours=NEIGHBOURS if structure.partition.neighbours else 0,
+            is_bound=structure.is_bound,
         )
 
     def prepare(self, data: Dataset) -> tuple["SGPR", PlacedRows]:

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from tightgp.likelihoods import Gaussian
-from tightgp.posterior import Posterior
+from tightgp.posterior import Posterior, conditioning
 
 
 class BoTorchModel(Model, FantasizeMixin):
@@ -40,12 +40,19 @@ class BoTorchModel(Model, FantasizeMixin):
         super().__init__()
         if not isinstance(posterior, Posterior) or type(posterior.likelihood) is not Gaussian:
             raise ValueError("posterior must be a tightgp.Posterior with Gaussian noise")
+        if not posterior.is_bound:
+            raise ValueError(
+                "posterior is of a model under Power EP or Vecchia, whose new rows depend on the training rows; pass "
+                "that of a model with a bound, such as 'diagonal', or an ExactGP's"
+            )
         if posterior.neighbours and posterior.training is not None:
             raise ValueError(
                 "posterior predicts from neighbours, which change in jumps and have no gradient; pass "
                 "posterior.without_rows(), which predicts from the inducing points alone, or an ExactGP's"
             )
         self.source = posterior.without_rows()
+        source = self.source
+        conditioning.check(source._functions, source.likelihood, None, 0, source.is_bound, None)
         self._outputs = list(range(posterior.num_outputs))
         self._new: tuple[Tensor, Tensor] | None = None
 
@@ -89,6 +96,7 @@ class BoTorchModel(Model, FantasizeMixin):
             raise ValueError("noise of new rows is the model's own; leave it out")
         if self.num_outputs != self.source.num_outputs:
             raise ValueError("condition_on_observations needs all outputs; use it before subset_output")
+        conditioning.check_noise(self.source.noise_variance, None)
         X = X.expand(*Y.shape[:-2], *X.shape[-2:])
         if self._new is not None:
             X, Y = (

@@ -1,5 +1,6 @@
 """Optimise a Python function in one call."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -31,6 +32,9 @@ def minimise(
 ) -> Result:
     """Find where ``function`` of a point (D,) is smallest, in few calls.
 
+    A value that is not finite ends the search, with a warning and the result so far. An exception of ``function``, or
+    Ctrl-C, goes on to the caller; its attribute ``optimiser`` has all values so far, and can be asked and told further.
+
     Args:
         function: what is minimised, or maximised with ``maximise=True``.
         bounds: as of `Optimiser`.
@@ -46,11 +50,20 @@ def minimise(
     checks.count("num_calls", num_calls)
     search = Optimiser(bounds, **options)
     with ProgressBar(num_calls, progress, "search") as bar:
-        for call in range(num_calls):
-            x = search.ask()
-            search.tell(x, function(x))
-            bar.update(call + 1, f"best {search.best.y:.6g}")
-            if callback is not None and callback(search):
-                break
+        try:
+            for call in range(num_calls):
+                x = search.ask()
+                value = function(x)
+                if len(search.y) and not np.all(np.isfinite(np.asarray(value, float))):
+                    warnings.warn(f"the search ends early: function gave {value} at {x}", stacklevel=2)
+                    break
+                search.tell(x, value)
+                bar.update(call + 1, f"best {search.best.y:.6g}")
+                if callback is not None and callback(search):
+                    break
+        except BaseException as error:
+            error.__dict__["optimiser"] = search
+            error.add_note(f"the {len(search.y)} value(s) so far are kept in this exception's attribute optimiser")
+            raise
     best = search.best
     return Result(best.x, best.y, search.X, search.y, search)

@@ -30,7 +30,7 @@ class Real:
     def from_unit(self, u: np.ndarray) -> np.ndarray:
         """Values of numbers between 0 and 1."""
         if not self.log:
-            return self.low + u * (self.high - self.low)
+            return (self.low + u * (self.high - self.low)).clip(self.low, self.high)
         return np.exp(math.log(self.low) + u * math.log(self.high / self.low)).clip(self.low, self.high)
 
     def to_unit(self, x: np.ndarray) -> np.ndarray:

@@ -35,6 +35,7 @@ def check(
     likelihood: Likelihood,
     training: TrainingRows | None,
     neighbours: int,
+    is_bound: bool,
     window: int | None,
 ) -> Float[Array, "*p"]:
     """Refuse posteriors that cannot take new rows in closed form; the noise variance of those that can."""
@@ -54,6 +55,11 @@ def check(
     if exact and noise.ndim:
         raise ValueError("condition of an exact posterior needs one noise variance for all outputs")
     if training is None and not exact:
+        if not is_bound:
+            raise ValueError(
+                "condition needs the training rows of a model under Power EP or Vecchia, and this posterior keeps "
+                "none: make it by posterior(data), without without_rows()"
+            )
         if window is not None:
             raise ValueError(
                 "window needs the training rows, and this posterior keeps none: make it by posterior(data)"
@@ -65,7 +71,21 @@ def check(
             )
     if training is not None and training.rows.input_variance is not None:
         raise ValueError("condition needs inputs that are known, and the training rows have an input_variance")
+    if window is not None and training is not None and np.any(np.isnan(training.rows.y)):
+        raise ValueError(
+            "window needs training rows without missing targets; leave window out, or make the posterior of the last "
+            "rows by posterior(data)"
+        )
     return noise
+
+
+def check_noise(noise, known) -> None:
+    """Refuse new rows without noise; ``known`` is the known part of their noise variance, or None."""
+    if np.min(noise) + (0.0 if known is None else np.min(known)) <= 0:
+        raise ValueError(
+            "noise_variance of new rows must be above zero, because the model has no noise variance of its own; pass "
+            "noise_variance, as in training"
+        )
 
 
 def condition(
@@ -75,6 +95,8 @@ def condition(
     if is_exact(functions.latents[0]):
         parts = _parts(functions, noise, new)
         return tuple(extending.last(extending.with_rows(*part), window) for part in parts), training
+    if training is not None:
+        training = training.with_metric(group.kernel for group in functions.latents)
     if training is not None and window is not None and training.rows.num_rows + new.num_rows > window:
         new = _joined(training.rows, new).map(lambda a: a[-window:])
         functions = functions._replace(latents=tuple(_forgetful(group) for group in functions.latents))
@@ -90,7 +112,8 @@ def condition(
     if training is None:
         return latents, None
     after = _followed(functions, training, noise, new)
-    local.follow(training, after, functions._replace(latents=latents), noise, replace(training, rows=new, order=None))
+    added = replace(training, rows=new, order=None)
+    local.follow(functions, training, functions._replace(latents=latents), after, noise, added)
     return latents, after
 
 

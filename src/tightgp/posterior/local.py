@@ -103,6 +103,7 @@ def prior_mean(functions: PosteriorFunctions, X: Array) -> np.ndarray:
     return np.zeros((len(X), 1), X.dtype) if isinstance(functions.mean, Zero) else np.asarray(functions.mean(X))
 
 
+@linalg.full_precision
 def _traced_marginals(functions: PosteriorFunctions, training: TrainingRows, noise, X, count: int):
     """The same within a JAX transformation, where neighbours are found by their distances to all rows."""
     rows = training.rows.num_rows
@@ -141,11 +142,18 @@ def search(functions: PosteriorFunctions, training: TrainingRows, noise) -> Neig
     return _groups(functions, training, noise)[0].search
 
 
-def follow(before: TrainingRows, after: TrainingRows, functions: PosteriorFunctions, noise, new: TrainingRows) -> None:
-    """Prepare ``after``, which has the rows ``before`` and then those of ``new``, as far as ``before`` was prepared."""
-    kept = before.prepared.get("neighbours")
+def follow(
+    old: PosteriorFunctions,
+    before: TrainingRows,
+    functions: PosteriorFunctions,
+    after: TrainingRows,
+    noise,
+    new: TrainingRows,
+) -> None:
+    """Prepare ``after``, the rows ``before`` and then ``new`` ones, for ``functions``, if ``before`` is for ``old``."""
+    kept = _kept_groups(old, before, noise)
     if kept is not None:
-        groups = [old.followed_by(one) for old, one in zip(kept[1], _made_groups(functions, new, noise), strict=True)]
+        groups = [group.followed_by(one) for group, one in zip(kept, _made_groups(functions, new, noise), strict=True)]
         after.prepared["neighbours"] = (functions.latents, functions.mean, np.asarray(noise).tolist()), groups
 
 
@@ -184,16 +192,20 @@ def feasible(functions: PosteriorFunctions, training: TrainingRows, noise, X: np
 
 def _groups(functions: PosteriorFunctions, training: TrainingRows, noise) -> list[_Group]:
     """The groups of functions with their training data, prepared at the first prediction."""
-    made_of = functions.latents, functions.mean, np.asarray(noise).tolist()
-    kept = training.prepared.get("neighbours")
-    if (
-        kept is None
-        or any(a is not b for a, b in zip(kept[0][:2], made_of[:2], strict=True))
-        or kept[0][2] != made_of[2]
-    ):
-        kept = made_of, _made_groups(functions, training, noise)
-        training.prepared["neighbours"] = kept
-    return kept[1]
+    groups = _kept_groups(functions, training, noise)
+    if groups is None:
+        groups = _made_groups(functions, training, noise)
+        training.prepared["neighbours"] = (functions.latents, functions.mean, np.asarray(noise).tolist()), groups
+    return groups
+
+
+def _kept_groups(functions: PosteriorFunctions, training: TrainingRows, noise) -> list[_Group] | None:
+    """The groups that were prepared; None where there are none, or they were made of something else."""
+    if "neighbours" not in training.prepared:
+        return None
+    (latents, mean, known), groups = training.prepared["neighbours"]
+    same = latents is functions.latents and mean is functions.mean and known == np.asarray(noise).tolist()
+    return groups if same else None
 
 
 def _made_groups(functions: PosteriorFunctions, training: TrainingRows, noise) -> list[_Group]:

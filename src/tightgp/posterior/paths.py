@@ -4,6 +4,7 @@ Matheron's rule: a function of the prior, corrected so that it agrees with a dra
 function has random features of its own, so the covariance of many is exactly the posterior's.
 """
 
+import operator
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -59,9 +60,13 @@ class Paths(eqx.Module):
     def __len__(self) -> int:
         return len(self.groups[0].values)
 
-    def __getitem__(self, which) -> "Paths":
+    def __getitem__(self, which: Any) -> "Paths":
         """Some of the paths: a number or a slice."""
-        which = slice(which, which + 1 or None) if isinstance(which, int) else which
+        if not isinstance(which, slice):
+            number, count = operator.index(which), len(self)
+            if not -count <= number < count:
+                raise IndexError(f"there are {count} paths, and none with the number {number}")
+            which = slice(number % count, number % count + 1)
         own = []
         for group in self.groups:
             drawn = jax.tree.map(lambda a: a[which], group.drawn)

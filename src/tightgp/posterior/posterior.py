@@ -27,7 +27,8 @@ class Posterior(eqx.Module):
     ``latents`` hold q(w) = N(m, S); ``mixing`` makes P functions of L latent ones; ``scale`` is v (8.3), or None for
     one. The exact posterior is the case of inducing inputs at the data, with the factor of ``Kff + σ²I`` and no S.
     ``neighbours`` nearest training rows are used by predictions that do not say how many (maths 8.4): none, unless the
-    model was trained with neighbours.
+    model was trained with neighbours. ``is_bound`` is false under Power EP and Vecchia, whose objective is no lower
+    bound on the log evidence.
 
     >>> model = tgp.SGPR(tgp.kernels.Matern32(), X[:20])
     >>> post = model.posterior(tgp.Dataset(X, y))
@@ -44,6 +45,7 @@ class Posterior(eqx.Module):
     training: TrainingRows | None
     vector: bool = eqx.field(static=True)
     neighbours: int = eqx.field(static=True, default=0)
+    is_bound: bool = eqx.field(static=True, default=True)
 
     @with_one_blas_thread
     def predict_f(
@@ -276,7 +278,9 @@ class Posterior(eqx.Module):
         if window is not None:
             checks.count("window", window)
         new = Rows(X, y, jnp.ones(len(X), X.dtype), known).map(np.asarray)
-        noise = conditioning.check(self._functions, self.likelihood, self.training, self.neighbours, window)
+        given = self.likelihood, self.training, self.neighbours, self.is_bound, window
+        noise = conditioning.check(self._functions, *given)
+        conditioning.check_noise(noise, known)
         latents, training = conditioning.condition(self._functions, self.training, noise, new, window)
         return replace(self, latents=latents, training=training)
 

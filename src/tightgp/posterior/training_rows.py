@@ -1,6 +1,8 @@
 """The training rows that a posterior keeps, for predictions that go back to them."""
 
 import functools
+from collections.abc import Iterable
+from dataclasses import replace
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -41,6 +43,15 @@ class TrainingRows(eqx.Module):
         """What inputs are divided by to find neighbours: as in training, or the lengthscales of ``kernel``."""
         lengthscales = kernel.length_scales(self.rows.X.shape[1]) if self.metric is None else self.metric
         return metric_of(self.rows.X, [np.asarray(lengthscales)])
+
+    def with_metric(self, kernels: Iterable[Kernel]) -> "TrainingRows":
+        """These rows with the metric of their search, which then stays whatever rows come or go.
+
+        Nothing changes where the kernels differ in it: their lengthscales are the metrics, whatever the rows.
+        """
+        first, *others = [self.search_metric(kernel) for kernel in kernels]
+        shared = all(np.array_equal(first, other) for other in others)
+        return replace(self, metric=jnp.asarray(first)) if shared else self
 
     def search(self, kernel: Kernel) -> NeighbourSearch:
         """The search for neighbours among these rows."""
