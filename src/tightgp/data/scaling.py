@@ -26,7 +26,7 @@ def check_targets(y: np.ndarray) -> None:
 
 
 def warn_of_outliers(y: np.ndarray, remedy: str) -> None:
-    """Warn of targets (n,) or (n, P) so far from the others that they decide the scale; ``remedy`` is what else to do."""
+    """Warn of targets (n,) or (n, P) so far from the others that they decide the scale; ``remedy`` may be empty."""
     for column in y.reshape(len(y), -1).T:
         middle = np.median(column)
         distance = np.abs(column - middle)
