@@ -8,6 +8,7 @@ from scipy import integrate, stats
 from tightgp.estimators.distributions import GaussianPrediction, WarpedPrediction
 from tightgp.estimators.mixture_prediction import MixturePrediction
 from tightgp.estimators.mixtures import ScaleMixture, student_t
+from tightgp.estimators.noise import StudentTNoise
 from tightgp.estimators.target_transform import TargetTransform, Warp
 
 NONE = TargetTransform((Warp(),))
@@ -25,6 +26,13 @@ def test_student_t_is_scipys_also_for_outliers_of_a_billion_scales(df):
     q = np.tile(LEVELS, (2, 1))
     np.testing.assert_allclose(few.quantile(q, 1 - q)[1], known.ppf(LEVELS), rtol=1e-5)
     np.testing.assert_allclose(few.sd, known.std(), rtol=0.005)
+
+
+@pytest.mark.parametrize("df", [2.1, 2.3, 5.0])
+def test_the_variance_of_student_t_is_all_there(df):
+    noise = StudentTNoise(df, 0.5)
+    one = noise.mixture(np.zeros((1, 1)), np.zeros(1), np.full(1, 0.3))
+    np.testing.assert_allclose(one.sd**2, 0.3 + noise.typical_variance, rtol=1e-4)
 
 
 def test_student_t_plus_a_normal_against_quadrature():

@@ -1,12 +1,19 @@
 """Student's t and heteroscedastic noise: recovered, calibrated, chosen, saved, and told."""
 
+import time
 import warnings
 
 import numpy as np
 import pytest
 
 import tightgp as tgp
-from tightgp.estimators.noise_training import learn_student_t
+from tightgp.data import Dataset
+from tightgp.estimators.exact import Exact
+from tightgp.estimators.noise_function import noise_function
+from tightgp.estimators.noise_training import NoiseTraining, learn_student_t
+from tightgp.estimators.plan import Plan
+from tightgp.estimators.start import Start
+from tightgp.estimators.trained import train
 
 N = 300
 
@@ -181,3 +188,59 @@ def test_what_other_noise_needs(inputs, heavy):
         tgp.SparseGPRegressor(noise="student-t").fit(X, np.stack([heavy[:N]] * 2, axis=1))
     with pytest.raises(ValueError, match="leave out noise_variance"):
         tgp.SparseGPRegressor(noise="heteroscedastic").fit(X, heavy[:N], noise_variance=np.ones(N))
+
+
+def test_noise_is_gaussian_where_many_targets_are_equal(inputs):
+    X = inputs[0][:120]
+    one = tgp.SparseGPRegressor(max_iter=5).fit(X, np.eye(120)[7])
+    constant = tgp.SparseGPRegressor(max_iter=5).fit(X, np.full(120, 3.0))
+    for model, largest in ((one, 1.0), (constant, 3.0)):
+        assert model.noise_ is None
+        assert model.target_transform_.is_identity
+        assert np.all(np.abs(model.predict(X)) <= largest + 1e-6)
+
+
+def test_constant_errors_have_a_noise_function(inputs):
+    X, zeros = inputs[0][:120], np.zeros(120)
+    found = noise_function(X, zeros, zeros, zeros + 1e-6, zeros + 1, seed=0)
+    assert np.all(np.isfinite(found.variance(X, zeros)))
+    assert found.high < 0.01
+
+
+def test_outliers_with_a_checkpoint(inputs, tmp_path):
+    X, f, rng = inputs
+    y = f[:N] + 0.2 * rng.normal(size=N)
+    y[7] = 1e9
+    model = tgp.SparseGPRegressor(kernel=tgp.kernels.Matern32(), max_iter=3, checkpoint=tmp_path).fit(X[:N], y)
+    assert model.noise_.name == "student-t"
+
+
+def test_the_first_partial_fit_leaves_room_for_more_rows(inputs, heavy):
+    X = inputs[0]
+    model = tgp.SparseGPRegressor(max_iter=5, target_transform="none").partial_fit(X[:200], heavy[:200])
+    assert model.noise_ is None
+    assert model.noise == "auto"
+    model.partial_fit(X[200:], heavy[200:])
+
+
+def test_outliers_of_several_outputs_are_said_without_other_noise(inputs):
+    X, y = inputs[0][:120], np.stack([inputs[1][:120]] * 2, axis=1)
+    y[7, 0] = 1e9
+    with pytest.warns(UserWarning, match="Correct or remove them$"):
+        tgp.SparseGPRegressor(max_iter=2, target_transform="none").fit(X, y)
+
+
+def test_short_trainings_leave_the_status_of_the_first(robust):
+    assert robust.converged_
+    assert robust.n_iter_ > 15
+
+
+def test_rounds_end_with_the_time(inputs, heavy, robust):
+    data = Dataset(inputs[0][:N], (heavy[:N] - robust.target_mean_) / robust.target_scale_)
+    settings = tgp.SparseGPRegressor(time_limit=1e-3).check_parameters()
+    plan = Plan("exact", 5, 1, "")
+    trained = train(Exact(Start(robust.model_.kernel, 0.1), plan, "matern32"), data, settings)
+    time.sleep(1e-3)
+    found = NoiseTraining(data, None, settings).student_t(trained)
+    assert found.noise.df < 6
+    assert found.trained.model is trained.model

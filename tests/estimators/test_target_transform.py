@@ -89,7 +89,7 @@ def rows():
         (lambda f, noise, rng: 10 + f + noise, "none"),
         (lambda f, noise, rng: np.exp(f + noise), "log"),
         (lambda f, noise, rng: (4 + 2 * f + noise) ** 2, "sqrt"),
-        (lambda f, noise, rng: np.maximum(0, np.exp(f + noise) - 0.8), "yeo-johnson"),
+        (lambda f, noise, rng: np.exp(f + noise) - 0.2, "yeo-johnson"),
         (lambda f, noise, rng: f + 0.2 * rng.standard_t(2, size=len(f)), "sinh-arcsinh"),
     ],
 )
@@ -98,6 +98,13 @@ def test_the_transform_of_most_evidence_is_chosen(rows, make, name):
     y = make(f, noise, rng)
     assert choose("auto", X, y, 0).warps[0].name == name
     assert choose("auto", X, 8 * y, 0).warps[0].name == name  # in other units
+
+
+def test_targets_of_which_many_are_equal_stay_as_they_are(rows):
+    X, f, noise, rng = rows
+    y = np.where(rng.random(600) < 0.6, 0.0, np.exp(f + noise))
+    assert choose("auto", X, y, 0).is_identity
+    assert choose("yeo-johnson", X, y, 0).warps[0].name == "yeo-johnson"
 
 
 def test_targets_that_do_not_fit_are_refused(table):

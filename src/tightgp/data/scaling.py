@@ -26,7 +26,7 @@ def check_targets(y: np.ndarray) -> None:
 
 
 def warn_of_outliers(y: np.ndarray, remedy: str) -> None:
-    """Warn of targets (n,) or (n, P) so far from the others that they decide the scale; ``remedy`` says what to do."""
+    """Warn of targets (n,) or (n, P) so far from the others that they decide the scale; ``remedy`` may be empty."""
     for column in y.reshape(len(y), -1).T:
         middle = np.median(column)
         distance = np.abs(column - middle)
@@ -37,7 +37,7 @@ def warn_of_outliers(y: np.ndarray, remedy: str) -> None:
             warnings.warn(
                 f"{len(far)} of {len(y)} targets lie far from the others, such as {column[worst]:.4g} in row {worst}; "
                 f"the median is {middle:.4g}; Gaussian noise takes them at their word, and all other rows may look "
-                f"constant beside them. Correct or remove them, or {remedy}",
+                f"constant beside them. Correct or remove them{', or ' if remedy else ''}{remedy}",
                 UserWarning,
                 stacklevel=4,
             )

@@ -194,7 +194,7 @@ class SparseGP(GPEstimator):
         """Set the fitted attributes."""
         self.__dict__.pop("calibration_", None)  # of an earlier fit
         grown, num_data = trained.grown, trained.data.num_data
-        self._record_training(grown.result, trained.recipe.plan, num_data, grown.seconds)
+        self._record_training(grown.result, trained.plan, num_data, grown.seconds)
         self.encoding_ = encoding
         self.model_ = trained.model
         self.posterior_, self.scales_ = trained.posterior, trained.scales

@@ -119,7 +119,7 @@ def student_t(mean: np.ndarray, variance: np.ndarray, df: float, scale: np.ndarr
     """A normal variable plus ``scale``, a number or (n,), times one with Student's distribution (maths 14.2).
 
     Noise is Gaussian with the variance ``scale²/λ`` and ``λ ~ Gamma(df/2, df/2)``. Log λ is summed over an even grid,
-    down to where it makes noise of 10¹¹ scales, so that the density of an outlier is right too.
+    down to where it makes noise of 10¹¹ scales or more, so that the density of an outlier and the variance are right.
 
     >>> from scipy.stats import t
     >>> from tightgp.estimators.mixtures import student_t
@@ -136,7 +136,9 @@ def rates(df: float) -> tuple[np.ndarray, np.ndarray]:
     """A grid of log λ and the logarithms of its weights under ``Gamma(df/2, df/2)``, which add up to one."""
     half = 0.5 * df
     step = min(0.4, 0.7 / np.sqrt(half + 0.5))
-    log_rate = np.arange(-50.0, np.log1p(8 * np.sqrt(2 / df) + 72 / df), step)
+    # The variance is a sum of exp((df/2 − 1) log λ), which falls slowly where there is hardly a variance.
+    lowest = min(-50.0, -10 / (half - 1)) if half > 1 else -50.0
+    log_rate = np.arange(lowest, np.log1p(8 * np.sqrt(2 / df) + 72 / df), step)
     log_weight = half * (log_rate - np.exp(log_rate))
     return log_rate, log_weight - logsumexp(log_weight)
 

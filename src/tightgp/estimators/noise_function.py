@@ -6,6 +6,7 @@ import numpy as np
 
 from tightgp import inducing
 from tightgp.data.dataset import Dataset
+from tightgp.data.scaling import mean_and_scale
 from tightgp.estimators import dense
 from tightgp.estimators.dense import Hyperparameters
 from tightgp.estimators.mixtures import ScaleMixture
@@ -22,6 +23,8 @@ _LOG_MEAN, _LOG_VARIANCE = -1.2703628454614782, np.pi**2 / 2
 _STEPS, _FISHER_STEPS = 30, 5
 #: A squared error counts as at most so many times its expectation in one step, and as at least this share in logs.
 _MOST, _LEAST = 9.0, 1e-4
+#: The least that a squared error is expected to be, in units of standardised targets, so that it has a logarithm.
+_LEAST_SQUARE = 1e-12
 #: How many times as uncertain as its noise the function may be before a row says no more of the noise.
 _MOST_RATIO = 30.0
 
@@ -51,10 +54,10 @@ def learn(X: np.ndarray, square: np.ndarray, variance: np.ndarray) -> LogVarianc
     Hyperparameters are learnt from the logarithms of the squares; the function by Fisher scoring, for which each square
     is a target with the noise variance ``2((v + exp g)/exp g)²``.
     """
-    d, expected = X.shape[1], float(np.mean(square))
+    d, expected = X.shape[1], max(float(np.mean(square)), _LEAST_SQUARE)
     logs = np.log(np.maximum(square, _LEAST * expected)) - _LOG_MEAN
     level = float(np.mean(logs))
-    lengths = np.std(X, axis=0) * max(1.0, np.sqrt(d) / 2)
+    lengths = mean_and_scale(X)[1] * max(1.0, np.sqrt(d) / 2)
     starts = [Hyperparameters(lengths * one, 0.5, _LOG_VARIANCE) for one in (1.0, 4.0)]
     targets, gain = (logs - level)[:, None], 1e-3 * len(X)
     runs = [dense.train(start, _KERNEL, X, targets, _STEPS, gain) for start in starts]

@@ -88,7 +88,7 @@ class NoiseTraining:
     def best(self, trained: Trained) -> Fitted:
         """The noise under which left-out rows have the highest density, after training with it."""
         name = self._promising(trained)
-        if name is None or time.perf_counter() > self.settings.deadline:
+        if name is None or self._is_late():
             return Fitted(trained, None, np.empty(0))
         found = self.student_t(trained) if name == "student-t" else self.heteroscedastic(trained)
         plain = self.gaussian(trained)
@@ -102,6 +102,8 @@ class NoiseTraining:
         for number in range(last):
             mean, variance = self._left_out(trained, np.arange(len(self.y)), self._few_neighbours)
             noise = self._student_t(mean, variance, self.order[:_MANY_ROWS], noise)
+            if self._is_late():
+                break
             data = self._reweighed(noise, mean, variance)
             trained = self._retrained(trained, data, 0 if many and number == last - 1 else _STEPS)
         rows = self.order[:_MANY_ROWS] if self.neighbours is None else self.order[:_ROWS]
@@ -172,7 +174,10 @@ class NoiseTraining:
         return replace_noise(self.data, y, self.factor / weight)
 
     def _retrained(self, trained: Trained, data: Dataset, steps: int) -> Trained:
-        return retrain(trained, data, self.settings, steps)
+        return retrain(trained, data, self.settings, 0 if self._is_late() else steps)
+
+    def _is_late(self) -> bool:
+        return time.perf_counter() > self.settings.deadline
 
     def _left_out(self, trained: Trained, rows: np.ndarray, neighbours: int | None) -> tuple[np.ndarray, np.ndarray]:
         return left_out(trained.posterior, trained.data, rows, neighbours)

@@ -66,7 +66,7 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
             intervals of transformed targets that are never negative are not either.
         noise: "gaussian" (one variance), "student-t" (outliers count little), "heteroscedastic" (its variance is a
             function of its own of the inputs), or "auto": the one under which left-out training rows have the highest
-            density, Gaussian unless another gains enough.
+            density, Gaussian unless another gains enough, or where more than 5 % of the targets are equal.
 
     Attributes:
         noise_: Student's t or heteroscedastic noise, in units of standardised targets; None for one Gaussian.
@@ -123,6 +123,10 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         square of a measurement's standard error. The rest is learnt, and is that of new targets. A row that stands for
         the mean of w others has the known noise s²/w, if s² is that of one of them.
         """
+        return self._fit(X, y, sample_weight, noise_variance, self.noise)
+
+    def _fit(self, X, y, sample_weight, noise_variance, wanted: str):
+        """`fit` with noise of the ``wanted`` name."""
         settings = self.check_parameters()
         if sample_weight is not None:
             X, y, sample_weight, noise_variance = _of_positive_weight(X, y, sample_weight, noise_variance)
@@ -130,7 +134,7 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         y = np.asarray(y, np.float64)
         distributed.check_same("the number of columns of y", str(y.shape[1:]).encode())
         known = self._checked_noise(noise_variance, y)
-        noise = self._possible_noise(y, known)
+        noise = self._possible_noise(wanted, y, known)
         check_targets(distributed.gather(y))
         plan = plans.for_regression(
             settings, distributed.total_count(len(y)), exact=known is None and self._leaves_it_open()
@@ -145,8 +149,9 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         fitted = problem.fitted(noise)
         self._record(fitted.trained, encoding)
         self.noise_ = fitted.noise
-        if fitted.noise is None and noise in ("auto", "gaussian"):
-            warn_of_outliers(distributed.gather(y), 'fit noise="student-t" (--noise student-t), which they do not sway')
+        if fitted.noise is None:
+            robust = 'fit noise="student-t" (--noise student-t), which they do not sway'
+            warn_of_outliers(distributed.gather(y), "" if self._why_gaussian(y, known) else robust)
         if keep_rows:
             used = self.posterior_.neighbours if self.neighbours == "auto" else min(self.neighbours, len(y))
             self.training_ += f" Predictions also use the {used} nearest training rows."
@@ -165,7 +170,8 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         """Learn from more rows without training again: hyperparameters, encoding and scales stay those of `fit`.
 
         Predictions are then those of the same model given all rows. The first call of an estimator that is not fitted
-        is `fit`. Attributes that say how training went stay as they are.
+        is `fit`, in which ``noise="auto"`` counts as "gaussian". Attributes that say how training went stay as they
+        are.
 
         Args:
             X: more rows, with the columns of the rows before.
@@ -178,7 +184,8 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         (2,)
         """
         if not hasattr(self, "posterior_"):
-            return self.fit(X, y, noise_variance=noise_variance)
+            wanted = "gaussian" if self.noise == "auto" else self.noise  # later rows need Gaussian noise
+            return self._fit(X, y, None, noise_variance, wanted)
         if self.fitted_by_processes_:
             raise ValueError("partial_fit needs one process, and this model was fitted by several; fit again")
         if self.noise_ is not None:
@@ -208,19 +215,22 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
         found = transforms.choose(name, features[some], y[some], settings.seed)
         return confirmed(found, features[some], y[some], noise, settings.seed) if name == "auto" else found
 
-    def _possible_noise(self, y: np.ndarray, known: np.ndarray | None) -> str:
+    def _possible_noise(self, wanted: str, y: np.ndarray, known: np.ndarray | None) -> str:
         """The noise to fit; "auto" where the rest of the problem allows other noise than Gaussian."""
-        why = ""
+        why = self._why_gaussian(y, known)
+        if why and wanted not in ("auto", "gaussian"):
+            raise ValueError(f"noise={wanted!r} needs {why}, or pass noise='gaussian'")
+        if why or (wanted == "auto" and (len(y) < LEAST_ROWS or transforms.has_ties(y))):
+            return "gaussian"
+        return wanted
+
+    def _why_gaussian(self, y: np.ndarray, known: np.ndarray | None) -> str:
+        """What other noise than Gaussian needs and this problem has not; empty if nothing."""
         if y.ndim == 2:
-            why = "one target a row; fit each output by itself"
-        elif known is not None:
-            why = "noise that is not known; leave out noise_variance"
-        elif distributed.is_multiprocess():
-            why = "one process"
-        if why and self.noise not in ("auto", "gaussian"):
-            raise ValueError(f"noise={self.noise!r} needs {why}, or pass noise='gaussian'")
-        few = len(y) < LEAST_ROWS
-        return "gaussian" if why or (few and self.noise == "auto") else self.noise
+            return "one target a row; fit each output by itself"
+        if known is not None:
+            return "noise that is not known; leave out noise_variance"
+        return "one process" if distributed.is_multiprocess() else ""
 
     def _checked_noise(self, noise_variance, y: np.ndarray) -> np.ndarray | None:
         """Known noise variances (n,), or None."""

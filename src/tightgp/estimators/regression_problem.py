@@ -1,5 +1,6 @@
 """From standardised rows to a trained model of `SparseGPRegressor`: starts, recipe, neighbours, noise."""
 
+import time
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -76,12 +77,18 @@ class Problem:
         (mean, scale), trained = self._gaussian(self.z)
         if noise == "gaussian" or trained.grown.result.interrupted:
             return FittedInUnits(trained, None, mean, scale)
-        training = self._training(trained, trained.data)
+        training, plain = self._training(trained, trained.data), FittedInUnits(trained, None, mean, scale)
         if noise == "auto" and outliers is not None:
-            robust, density = self._student_t(outliers)
-            plain = training.gaussian(trained).density - np.log(scale)
-            return robust if gains(density - plain) else FittedInUnits(trained, None, mean, scale)
-        found = training.best(trained) if noise == "auto" else training.heteroscedastic(trained)
+            if time.perf_counter() > self.settings.deadline:
+                return plain
+            # The checkpoint holds the training before.
+            again = replace(self, settings=replace(self.settings, checkpoint=None, resume=False))
+            robust, density = again._student_t(outliers)
+            with one_blas_thread():
+                before = training.gaussian(trained).density - np.log(scale)
+            return robust if gains(density - before) else plain
+        with one_blas_thread():
+            found = training.best(trained) if noise == "auto" else training.heteroscedastic(trained)
         return FittedInUnits(found.trained, found.noise, mean, scale)
 
     def _student_t(self, moved: np.ndarray) -> tuple[FittedInUnits, np.ndarray]:
@@ -90,7 +97,8 @@ class Problem:
         if trained.grown.result.interrupted:  # the model so far
             return FittedInUnits(trained, None, mean, scale), np.full(1, _NEVER)
         data = Dataset(self.features, (self.z - mean) / scale, noise_factor=self.factor)
-        found: Fitted = self._training(trained, data).student_t(trained)
+        with one_blas_thread():
+            found: Fitted = self._training(trained, data).student_t(trained)
         return FittedInUnits(found.trained, found.noise, mean, scale), found.density - np.log(scale)
 
     def _training(self, trained: Trained, data: Dataset) -> NoiseTraining:

@@ -19,7 +19,7 @@ LEAST_GAIN, LEAST_GAIN_PER_ROW = 4.0, 0.02
 _ROWS, _ROWS_OF_MANY, _MANY = 256, 512, 10_000
 #: The powers of Yeo and Johnson that are tried: within these limits every number has an inverse.
 _POWERS = np.linspace(0, 2, 33)
-#: A value that this share of the targets have makes densities of a learnt warp meaningless.
+#: A value that more than this share of the targets have makes densities of what is learnt meaningless.
 _MOST_TIES = 0.05
 #: The exponential of anything larger overflows.
 _MOST_EXPONENT = 690.0
@@ -182,6 +182,11 @@ def choose(name: str, X: np.ndarray, y: np.ndarray, seed: int) -> TargetTransfor
     return TargetTransform(tuple(_agreed(warp) for warp in warps))
 
 
+def has_ties(y: np.ndarray) -> bool:
+    """Whether so many targets (n,) are equal that no density tells transforms or noise apart."""
+    return bool(np.unique(y, return_counts=True)[1].max() > max(1, _MOST_TIES * len(y)))
+
+
 def _looks_gaussian(y: np.ndarray) -> bool:
     z = (y - y.mean()) / y.std()
     return bool(abs(np.mean(z**3)) < _SKEWNESS and np.mean(z**4) - 3 < _KURTOSIS)
@@ -213,11 +218,9 @@ def _candidates(name: str, y: np.ndarray) -> list[Warp]:
     }
     if name != "auto":
         return named[name]
-    if low == float(y.max()) or _looks_gaussian(y):
+    if low == float(y.max()) or has_ties(y) or _looks_gaussian(y):
         return named["none"]
-    _, counts = np.unique(y, return_counts=True)
-    found = ["none", "log" if low > 0 else "", "sqrt" if low > 0 else "", "yeo-johnson"]
-    found += ["sinh-arcsinh"] * bool(counts.max() <= max(1, _MOST_TIES * len(y)))
+    found = ["none", "log" if low > 0 else "", "sqrt" if low > 0 else "", "yeo-johnson", "sinh-arcsinh"]
     return [warp for one in filter(None, found) for warp in named[one]]
 
 

@@ -68,6 +68,19 @@ def test_a_model_too_rough_for_a_page_has_no_panel():
     assert "is allowed" in note
 
 
+def test_predictions_that_are_not_finite_have_no_panel():
+    X, y = problems.prices(200, 0)
+
+    class Infinite(fakes.FakeRegressor):
+        def predict(self, X):
+            return np.where(np.arange(len(X)) % 2 == 0, np.inf, super().predict(X))
+
+    estimator, notes = Infinite().fit(X, y), []
+    tables = [Table.of("X", one, estimator.encoding_.columns) for one in (X, problems.prices(100, 1)[0])]
+    assert make_panel(estimator, *tables, notes) is None
+    assert "not finite" in notes[0]
+
+
 @pytest.mark.parametrize("link", ["identity", "log"])
 def test_outputs_are_invertible(link):
     mean = np.array([1.0, 20.0, 300.0])

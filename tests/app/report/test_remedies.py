@@ -89,6 +89,27 @@ def test_training_that_was_cut_short(contents):
     assert most_urgent(content)[0].startswith("Try --max-iter 120")
 
 
+def test_training_that_the_time_limit_ended(contents):
+    training = replace(contents["regression"].training, converged=False, by_time=True)
+    (found,) = remedies(replace(contents["regression"], training=training))["training"]
+    assert "--time-limit" in found
+    assert "--max-iter" not in found
+
+
+def test_what_a_model_has_is_no_remedy(contents):
+    content = contents["regression"]
+    bad = changed(content, **BAD["linear"][3](content.heldout))
+    exact = replace(bad, evidence=replace(bad.evidence, lower=-1.0, upper=-1.0))
+    assert "--inducing" in " ".join(remedies(bad)["accuracy"])
+    assert "--inducing" not in " ".join(remedies(exact)["accuracy"])
+    for name, noise in (("density", "student-t"), ("shape", "student-t")):
+        section = BAD[name][1]
+        one = replace(changed(content, **BAD[name][3](content.heldout)), noise=noise)
+        found = " ".join(remedies(one)[section])
+        assert "--target-transform" in found
+        assert "--noise student-t" not in found
+
+
 def test_the_first_sentence(contents):
     for kind, content in contents.items():
         if content.heldout is None:

@@ -1,5 +1,7 @@
 """The linear model and the boosted trees that the report shows beside the model."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -61,3 +63,13 @@ def test_scores_beside_those_of_a_linear_model(contents, priced):
         loss = contents[kind].heldout.score("log loss")
         assert max(loss.linear, loss.boosting) < loss.baseline
     assert contents["binary"].heldout.by_prediction == ()
+
+
+def test_counts_that_are_all_zero_without_a_word():
+    X, _ = problems.visits(100, 0)
+    estimator = fakes.FakeCountRegressor().fit(X, np.ones(100))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = predicted(estimator, X, np.zeros(100), X)
+    for told in found.values():
+        np.testing.assert_allclose(told, 0, atol=1e-9)

@@ -7,7 +7,7 @@ import pytest
 import tightgp as tgp
 from tightgp.app.tables import inspect_table
 from tightgp.estimators.encoding import Encoding
-from tightgp.estimators.reading.texts import Reading, reading_of
+from tightgp.estimators.reading.texts import Reading, as_text, reading_of
 
 DAYS = pd.date_range("2023-01-01", periods=300).strftime("%Y-%m-%d")
 
@@ -80,3 +80,10 @@ def test_a_regressor_fits_and_keeps_dates_as_texts(tmp_path, rng):
 def test_a_reading_applies_to_columns_that_are_read_already():
     numbers = pd.Series([1.5, 2.5])
     assert Reading("amount", ("point",)).apply(numbers)[0] is numbers
+
+
+def test_whole_numbers_as_text_whatever_their_size():
+    for number, text in ((1e20, "100000000000000000000"), (-3.0, "-3")):
+        found = as_text(pd.Series([number, 2.0, np.nan]))
+        assert found.dropna().tolist() == [text, "2"]
+        assert found.isna()[2]

@@ -8,7 +8,7 @@ from tightgp.app.report.panel import Agreement, Panel, PanelInput
 from tightgp.io import serialise
 
 #: Raised whenever a field is added, removed or changes its meaning.
-VERSION = 5
+VERSION = 6
 TASKS = ("regression", "classification", "counts")
 #: Larger numbers are read as infinite: their differences must stay finite.
 _LARGEST = 1e300
@@ -55,7 +55,10 @@ class Trace:
 
 @dataclass(frozen=True)
 class Training:
-    """How training went. ``step`` is the unit of ``num_steps``: "iteration" or "epoch"."""
+    """How training went. ``step`` is the unit of ``num_steps``: "iteration" or "epoch".
+
+    ``by_time`` says whether the time limit ended it.
+    """
 
     objective: float
     converged: bool
@@ -64,6 +67,7 @@ class Training:
     num_steps: int
     step: str
     traces: tuple[Trace, ...]
+    by_time: bool = False
 
 
 @dataclass(frozen=True)
@@ -299,7 +303,10 @@ class Heldout:
 
 @dataclass(frozen=True)
 class Content:
-    """Everything that the page shows. ``fixed`` holds the values of the inputs that a slice does not vary."""
+    """Everything that the page shows. ``fixed`` holds the values of the inputs that a slice does not vary.
+
+    ``noise`` is the name of noise that is not one Gaussian, as `SparseGPRegressor` has it, or None.
+    """
 
     task: str
     made: str
@@ -315,6 +322,7 @@ class Content:
     fixed: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
     panel: Panel | None = None
+    noise: str | None = None
 
     def __post_init__(self):
         _require(self.task in TASKS, f"task must be one of {', '.join(map(repr, TASKS))}, got {self.task!r}")

@@ -81,6 +81,7 @@ def gather(
         fixed=fixed,
         notes=tuple(dict.fromkeys(notes)),
         panel=panel,
+        noise=None if noise is None else noise.name,
     )
 
 
@@ -140,6 +141,7 @@ def _training(estimator) -> Training:
         num_steps=num_steps,
         step=step,
         traces=tuple([one for one in traces if one is not None][:4]),
+        by_time=estimator.stop_reason_ == StopReason.TIME_LIMIT.value,
     )
 
 

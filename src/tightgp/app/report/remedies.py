@@ -7,6 +7,7 @@ from tightgp.app.report.words import evidence, has_unusual_errors
 
 #: A rival must be better by this share of the error to be worth a word.
 _CLEARLY = 0.02
+_TRANSFORMS = "log, yeo-johnson, sinh-arcsinh, none"
 _CALIBRATE = ", or in Python calibrate(X, y) of the model on rows that it was not fitted to, which corrects intervals"
 
 
@@ -20,10 +21,10 @@ def remedies(content: Content, python: bool = True) -> dict[str, list[str]]:
     if content.heldout is not None:
         held = content.heldout
         found |= {
-            "accuracy": _accuracy(held, content.task, correct),
-            "calibration": _calibration(held, content.task, correct),
+            "accuracy": _accuracy(content, held, correct),
+            "calibration": _calibration(content, held, correct),
             "inputs": _inputs(held),
-            "worst": _worst(held, content.task),
+            "worst": _worst(content, held),
         }
     return {section: sentences for section, sentences in found.items() if sentences}
 
@@ -39,6 +40,8 @@ def _training(content: Content) -> list[str]:
     one = content.training
     if one.converged:
         return []
+    if one.by_time:
+        return [f"Try a longer --time-limit: training ended before it was done ({one.message})."]
     return [f"Try --max-iter {max(2 * one.num_steps, 20)}: training ended before it was done ({one.message})."]
 
 
@@ -51,8 +54,8 @@ def _evidence(content: Content) -> list[str]:
     return []
 
 
-def _accuracy(held: Heldout, task: str, correct: str) -> list[str]:
-    found = []
+def _accuracy(content: Content, held: Heldout, correct: str) -> list[str]:
+    found, task = [], content.task
     score = held.score("log loss" if task == "classification" else "RMSE")
     if score is None:
         return []
@@ -66,9 +69,11 @@ def _accuracy(held: Heldout, task: str, correct: str) -> list[str]:
             "Try `tightgp inspect TABLE --target TARGET` to see how the columns are read, and columns that say more "
             "about the target."
         )
+    exact = evidence(content.evidence, content.subject.num_inducing, content.scales)[0] == "Exact"
+    more = "" if exact else " or --inducing 512"
     rivals = (
-        ("a linear model does", score.linear, "--kernel squared_exponential or --inducing 512"),
-        ("boosted trees do", score.boosting, "--kernel matern12 or --inducing 512"),
+        ("a linear model does", score.linear, f"--kernel squared_exponential{more}"),
+        ("boosted trees do", score.boosting, f"--kernel matern12{more}"),
     )
     for name, rival, options in rivals:
         if rival is not None and score.model > (1 + _CLEARLY) * rival:
@@ -76,11 +81,23 @@ def _accuracy(held: Heldout, task: str, correct: str) -> list[str]:
             found.append(f"Try {options}: {name} better ({score.name} lower by {lower}).")
     density = held.score("NLPD")
     if density is not None and density.baseline is not None and density.model > density.baseline:
-        found.append(f"Try --noise student-t for heavy tails{correct}.")
+        found.append(_likelihood(correct) if task == "counts" else _tails(content, correct))
     return found
 
 
-def _calibration(held: Heldout, task: str, correct: str) -> list[str]:
+def _tails(content: Content, correct: str) -> str:
+    """What to try for heavy tails of numbers."""
+    if content.noise == "student-t":
+        return f"Try another --target-transform ({_TRANSFORMS}){correct}."
+    return f"Try --noise student-t for heavy tails{correct}."
+
+
+def _likelihood(correct: str) -> str:
+    return f"Try --likelihood negative_binomial or --likelihood gaussian{correct}."
+
+
+def _calibration(content: Content, held: Heldout, correct: str) -> list[str]:
+    task = content.task
     if held.classes is not None:
         gap = held.classes.observed - held.classes.predicted
         if verdict_on(held.classes) != "off":
@@ -90,15 +107,15 @@ def _calibration(held: Heldout, task: str, correct: str) -> list[str]:
         return ["Try --inducing 512, or --max-iter for a longer training: the model is less sure than it could be."]
     verdicts = [deviates(held, one, task) for one in held.coverage]
     if "too narrow" in verdicts and "too wide" in verdicts and task == "regression":
-        return [f"Try --noise student-t for heavy tails{correct}."]
+        return [_tails(content, correct)]
     if "too narrow" in verdicts or "too wide" in verdicts:
         if task == "counts":
-            return [f"Try --likelihood negative_binomial or --likelihood gaussian{correct}."]
-        return [f"Try another --target-transform (log, yeo-johnson, sinh-arcsinh, none){correct}."]
+            return [_likelihood(correct)]
+        return [f"Try another --target-transform ({_TRANSFORMS}){correct}."]
     if task == "regression" and any(deviates(held, one, task) for one in held.by_prediction):
+        noise = "" if content.noise == "heteroscedastic" else "--noise heteroscedastic, or "
         return [
-            "Try --noise heteroscedastic, or --target-transform log or yeo-johnson: the noise is larger at some "
-            "predictions than at others."
+            f"Try {noise}--target-transform log or yeo-johnson: the noise is larger at some predictions than at others."
         ]
     return []
 
@@ -109,7 +126,7 @@ def _inputs(held: Heldout) -> list[str]:
     return []
 
 
-def _worst(held: Heldout, task: str) -> list[str]:
+def _worst(content: Content, held: Heldout) -> list[str]:
     found = []
     if held.regions:
         first = held.regions[0].column
@@ -117,6 +134,7 @@ def _worst(held: Heldout, task: str) -> list[str]:
             f"Try more rows of these kinds, columns that tell them apart, or a model of their own; “{first}” is the "
             "column to look at first."
         )
-    if task == "regression" and has_unusual_errors(held.worst, held.num_rows):
-        found.append("Try correcting mistakes among the rows below, or --noise student-t for heavy tails.")
+    if content.task == "regression" and has_unusual_errors(held.worst, held.num_rows):
+        noise = "" if content.noise == "student-t" else ", or --noise student-t for heavy tails"
+        found.append(f"Try correcting mistakes among the rows below{noise}.")
     return found

@@ -31,20 +31,20 @@ def rival_predictions(estimator: Any, fitted: Table, targets: np.ndarray, heldou
     X = fitted.as_inputs(fitted.frame.iloc[rows].reset_index(drop=True))
     encoding, features = Encoding.fit_transform(X, numeric_targets(y, task))
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UserWarning
-        )  # of missing cells and new levels: the model's predictions gave them
+        # Of missing cells and new levels the model's predictions warn, and a rival's training is no news of the model.
+        warnings.simplefilter("ignore")
         new = encoding.transform(heldout.as_inputs(heldout.frame))
-    # More threads than free cores make boosting many times slower.
-    with threadpool_limits(1):
-        return _fit_and_predict(task, features, y, new, len(getattr(estimator, "classes_", ())))
+        # More threads than free cores make boosting many times slower.
+        with threadpool_limits(1):
+            return _fit_and_predict(task, features, y, new, len(getattr(estimator, "classes_", ())))
 
 
 def _fit_and_predict(task: str, features: np.ndarray, y: np.ndarray, new: np.ndarray, num_classes: int) -> dict:
     if task == "classification":
         return _classes(features, y, new, num_classes)
     y = first_output(y)
-    boosting = HistGradientBoostingRegressor(loss="poisson" if task == "counts" else "squared_error", random_state=0)
+    loss = "poisson" if task == "counts" and y.sum() > 0 else "squared_error"  # which needs a count
+    boosting = HistGradientBoostingRegressor(loss=loss, random_state=0)
     models = {"linear": Ridge(alpha=_RIDGE * len(y)), "boosting": boosting}
     return {name: model.fit(features, y).predict(new) for name, model in models.items()}
 

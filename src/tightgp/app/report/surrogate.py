@@ -29,6 +29,9 @@ _KERNELS, _STRETCHES, _RIDGES = ("matern32", "matern52"), (1.0, 2.5, 6.0), (1e-8
 #: The panel may be off by this share of half an interval (of 95 % intervals, 94 % are left then), or of the spread of
 #: the predictions; by this probability.
 _OF_WIDTH, _OF_SPREAD, _PROBABILITY = 0.2, 0.02, 0.03
+#: Squares of predictions from here on are not finite.
+_LARGEST = 1e150
+_NOT_FINITE = "There is no “what if” panel: some predictions are not finite, or too large to compute with."
 #: Decimal digits of the numbers that the page holds.
 _DIGITS = 7
 
@@ -55,6 +58,9 @@ def make_panel(estimator: Any, fitted: Table, heldout: Table, notes: list[str]) 
         warnings.simplefilter("ignore", UserWarning)  # of missing cells and new levels, which the scores warn of
         shown = _shown(estimator, fitted.as_inputs(everything))
         features = source.features(everything)
+    if not np.max(np.abs(shown)) < _LARGEST:
+        notes.append(_NOT_FINITE)
+        return None
     first = slice(0, ends[2])
     whole, spread = estimator.task == "counts", shown[first, 0]
     positive = shown.shape[1] == 3 and bool(shown[:, 1].min() >= 0)
@@ -81,6 +87,9 @@ def make_panel(estimator: Any, fitted: Table, heldout: Table, notes: list[str]) 
     if checked.sum() < _LEAST_CHECKED:
         return None
     panel = _fit(panel, features[used], to_outputs(shown[used], link), shown[used], rng)
+    if not panel.kernel:
+        notes.append(_NOT_FINITE)
+        return None
     # Compared before the features are stretched, which the panel's own are.
     stretch = support.radius / panel.radius
     agreement = _agreement(panel.predict(features[checked] / stretch), shown[checked], link, whole)
@@ -231,7 +240,10 @@ def _extent(shown: np.ndarray) -> tuple[float, float]:
 
 
 def _fit(panel: Panel, features: np.ndarray, outputs: np.ndarray, shown: np.ndarray, rng) -> Panel:
-    """The panel with the kernel, lengthscales and ridge whose predictions of left-out rows are closest."""
+    """The panel with the kernel, lengthscales and ridge whose predictions of left-out rows are closest.
+
+    Where none is a finite number, it is the panel as it was.
+    """
     left_out = rng.permutation(len(features)) < len(features) // 5
     shift, scale = outputs.mean(axis=0), np.maximum(outputs.std(axis=0), 1e-12)
     targets, best, found = (outputs - shift) / scale, np.inf, panel

@@ -69,7 +69,8 @@ class Reading:
 def as_text(column: pd.Series) -> pd.Series:
     """A column as text; whole numbers have no decimal point."""
     if column.dtype.kind == "f" and (column.dropna() % 1 == 0).all():
-        column = column.astype("Int64")
+        fits = (column.dropna().abs() < 2**63).all()
+        column = column.astype("Int64") if fits else column.map(lambda cell: str(int(cell)), na_action="ignore")
     if column.dtype.kind == "b":
         column = column.map({True: "true", False: "false"})
     return column.astype("str").where(column.notna(), None)
