@@ -62,7 +62,8 @@ class SparseGPClassifier(ClassifierMixin, SparseGP):
 
     def predict_distribution(self, X) -> ClassPrediction:
         """The probability of each class at each row, in the order of ``classes_``."""
-        return ClassPrediction(self.classes_, on_padded_rows(self._log_probabilities, self._features(X)))
+        features = self._features(X)
+        return ClassPrediction(self.classes_, on_padded_rows(self._log_probabilities, features))
 
     def _log_probabilities(self, features):
         mean, var = (f.reshape(features.shape[0], -1) for f in self.posterior_.predict_f(features))
