@@ -63,11 +63,12 @@ def _numpy_for(array: Array | np.ndarray) -> Any:
 
 
 def _softplus(raw: Array, xp: Any) -> Array:
-    return xp.logaddexp(raw, np.zeros((), raw.dtype))
+    with np.errstate(invalid="ignore"):  # NaN stays NaN, as in JAX
+        return xp.logaddexp(raw, np.zeros((), raw.dtype))
 
 
 def _inverse_softplus(value: Array, xp: Any) -> Array:
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         return value + xp.log(-xp.expm1(-value))
 
 
