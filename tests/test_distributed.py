@@ -13,6 +13,7 @@ from tests.app.cli.conftest import run as run_here
 from tests.app.cli.conftest import table
 from tightgp import distributed
 from tightgp.app.report import Content
+from tightgp.estimators.regression_problem import Problem
 from tightgp.estimators.start import Start, begin
 
 WORKERS = processes.ROOT / "tests" / "workers.py"
@@ -147,12 +148,24 @@ def fit_in_two_processes(csv, folder, *more, **environment):
 def test_command_line_fits_the_same_model_with_two_processes(csv, tmp_path, cache, monkeypatch):
     """Several processes start where the inputs' scales say; one alone would search for a better start."""
 
-    def start(self, names, features, data, settings):
-        return Start(*begin(self.kernel, names, features, data.targets, settings.seed))
+    def start(self, data):
+        names = self.encoding.feature_names
+        return Start(*begin(self.estimator.kernel, names, self.features, data.targets, self.settings.seed))
 
-    monkeypatch.setattr(tgp.SparseGPRegressor, "_start", start)
+    monkeypatch.setattr(Problem, "_start", start)
     command = run_here(
-        "fit", csv, "--out", tmp_path / "one", *QUICK, "--bound", "diagonal", "--neighbours", 0, "--json"
+        "fit",
+        csv,
+        "--out",
+        tmp_path / "one",
+        *QUICK,
+        "--bound",
+        "diagonal",
+        "--neighbours",
+        0,
+        "--noise",
+        "gaussian",
+        "--json",
     )
     assert command.code == 0, command.err
     first, second = fit_in_two_processes(csv, tmp_path / "two", "--json", **cache)
