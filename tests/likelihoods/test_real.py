@@ -21,7 +21,7 @@ def test_known_noise(noise):
     np.testing.assert_allclose(lik.predict(F, F)[1], 1 + total, rtol=1e-12)
     single = parameters.cast(L.Gaussian(noise), jnp.float32).with_known(known.astype(np.float32))
     assert single.variance.dtype == jnp.float32
-    with pytest.raises(ValueError, match=r"known noise .* not with Poisson"):
+    with pytest.raises(ValueError, match=r"noise variances of rows .* not with Poisson"):
         L.Poisson().with_known(known)
 
 
