@@ -317,7 +317,7 @@ class Blocks(Structure):
         """`penalties` of blocks that come as groups (b, t, ·): first the rows that a block is given, then its own."""
         groups = self._present(groups)
         A, P = groups.A, _prior(kernel, groups)
-        logdets, residual = stacks.conditional_logdets(A, P, self.size, A.dtype != P.dtype)
+        logdets, residual = stacks.conditional_logdets(A, P, self.size, self._is_rounded(A, P))
         return logdets, residual.clamped
 
     def groups(self, rows: ScaledRows) -> ScaledRows:
@@ -349,11 +349,16 @@ class Blocks(Structure):
         here = (groups.scale > 0)[..., None]
         return groups._replace(A=jnp.where(here, groups.A, 0.0), y=jnp.where(here, groups.y, 0.0))
 
+    def _is_rounded(self, A, P) -> bool:
+        """Whether R may be indefinite by rounding: in short numbers, and under neighbours, where a variance that runs
+        away from the noise leaves errors above the noise."""
+        return self.neighbours > 0 or A.dtype != P.dtype
+
     def seen(self, kernel: Kernel, groups: ScaledRows) -> Seen:
         """What q(u) sees of blocks that come as groups (b, t, ·), as in `group_penalties`."""
         groups = self._present(groups)
         A, y, P = groups.A, groups.y, _prior(kernel, groups)
-        rounded = A.dtype != P.dtype
+        rounded = self._is_rounded(A, P)
         if self.alpha:
             A, y, logdets, residual = stacks.conditioned(A, P, y, self.alpha, self.size, rounded)
         else:
