@@ -1,6 +1,5 @@
 """The public contract: names, switches, and the ten lines of the README."""
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,9 +38,3 @@ result = tgp.fit(tgp.SGPR(tgp.kernels.Matern52(), X[::5], 0.1), data, steps=20, 
 print(result.model.Z.dtype, np.isfinite(result.objective))
 """
     assert run(code, TIGHTGP_X64="0") == "float32 True"
-
-
-def test_the_readmes_python_runs(tmp_path):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    assert len(blocks) >= 2
-    run("\n".join(blocks), tmp_path)  # each goes on from those before it, and one leaves a file

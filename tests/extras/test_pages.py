@@ -5,8 +5,7 @@ import pytest
 from tests.test_docs import ROOT, python_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
-PAGES: dict[str, tuple[str, ...]] = {
-    "kernels.md": (),
+PAGES = {
     "export.md": ("flatbuffers", "onnx", "onnxruntime"),
     "serving.md": ("mlflow", "mapie"),
     "mcmc.md": ("blackjax", "numpyro", "arviz"),
