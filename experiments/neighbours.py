@@ -50,7 +50,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, help="train on at most this many rows; default all")
     parser.add_argument("--first-split", type=int, default=0, help="leave out the splits before this one")
     parser.add_argument("--test-rows", type=int, default=8000, help="predict at most this many rows")
-    parser.add_argument("--validation-rows", type=int, default=4000, help="and so many validation rows; 0 for none")
+    parser.add_argument(
+        "--validation-rows", type=int, default=4000, help="predict at most this many validation rows; 0 for none"
+    )
     parser.add_argument(
         "--no-test", action="store_true", help="predict validation rows only, as choices are made on them"
     )
