@@ -78,12 +78,6 @@ def main() -> None:
     )
     parser.add_argument("--steps", type=int, default=200, help="most steps of L-BFGS")
     parser.add_argument("--tolerance", type=float, default=1e-7, help="relative gain under which training ends")
-    parser.add_argument(
-        "--start-rows",
-        type=int,
-        help="where rows are more, train on so many first, and then on all without another search for neighbours",
-    )
-    parser.add_argument("--start-steps", type=int, default=300, help="most steps on those")
     parser.add_argument("--exact-limit", type=int, default=15_000, help="most rows for the exact GP; 0 leaves it out")
     parser.add_argument("--lengthscales", choices=["ard", "one"], default="ard")
     parser.add_argument("--seconds", type=float, default=math.inf, help="start no training after this many seconds")
@@ -182,9 +176,7 @@ def settings(
         "lengthscales": a.lengthscales,
         "steps": a.steps,
         "tolerance": a.tolerance,
-    } | (
-        {"start_rows": a.start_rows, "start_steps": a.start_steps} if (a.start_rows or np.inf) < train.num_data else {}
-    )
+    }
 
 
 def holds(a: argparse.Namespace, line: dict[str, Any], key: dict[str, Any]) -> bool:
@@ -209,22 +201,15 @@ def training(a: argparse.Namespace, bound: str, train, held_out, Z) -> dict[str,
     start = max(1.0, 0.5 * math.sqrt(train.num_inputs))
     kernel = tgp.kernels.Matern32(1.0, np.full(train.num_inputs, start) if a.lengthscales == "ard" else start)
     model: Any = tgp.ExactGP(kernel, 0.1) if bound == "exact" else tgp.SGPR(kernel, Z, 0.1, bound=structure(bound))
-    some = train.take(slice(a.start_rows)) if a.start_rows and a.start_rows < train.num_data else None
     refresh = int(bound.partition("@")[2] or 0)
-    parts = [(train, a.steps, refresh)] if some is None else [(some, a.start_steps, refresh), (train, a.steps, 0)]
+    options: Any = {"tolerance": a.tolerance, "refresh": refresh, "progress": False}
     first = None
     if not a.no_warm_up and (compiled := (train.X.shape, bound, np.shape(Z))) not in _COMPILED:
         began = time.perf_counter()  # a few steps before training, so that compilation is timed apart
-        for rows, _, again in parts:
-            warm_up = rows.take(slice(None))
-            tgp.fit(model, warm_up, "lbfgs", steps=2, tolerance=a.tolerance, refresh=again, progress=False)
+        tgp.fit(model, train.take(slice(None)), "lbfgs", steps=2, **options)
         first = time.perf_counter() - began
         _COMPILED.add(compiled)
-    seconds = 0.0
-    for rows, steps, again in parts:
-        steps //= again + 1
-        result = tgp.fit(model, rows, "lbfgs", steps=steps, tolerance=a.tolerance, refresh=again, progress=False)
-        model, seconds = result.model, seconds + result.seconds
+    result = tgp.fit(model, train, "lbfgs", steps=a.steps // (refresh + 1), **options)
     if result.interrupted:
         raise KeyboardInterrupt
     post = result.model.posterior(train)
@@ -241,7 +226,7 @@ def training(a: argparse.Namespace, bound: str, train, held_out, Z) -> dict[str,
         "variance": float(result.model.kernel.variance),
         "lengthscale": np.atleast_1d(result.model.kernel.lengthscale).tolist(),
         "warm_up_seconds": first,
-        "train_seconds": seconds,
+        "train_seconds": result.seconds,
         "evaluations": result.evaluations,
         "rejected": result.rejected,
         "converged": result.converged,
