@@ -33,6 +33,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, help="time after which to stop")
     parser.add_argument("--steps", type=int, default=100, help="steps of L-BFGS before and after the second search")
     parser.add_argument("--exact-limit", type=int, default=11_000, help="most rows for the exact evidence")
+    parser.add_argument(
+        "--again", action="store_true", help="train and bracket a second time, with all programs compiled, for the time"
+    )
     parser.add_argument("--models", type=Path, help="a folder where trained models are kept and looked for")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/certificate.jsonl"))
     parser.add_argument("--report", type=Path, metavar="FILE", help="measure nothing: show the results in this file")
@@ -74,6 +77,10 @@ def measure(name: str, a: argparse.Namespace) -> dict:
         "load": os.getloadavg()[0],
         "machine": f"{jax.devices()[0].device_kind}, JAX {jax.__version__}",
     }
+    if a.again:
+        _, training = timed(lambda: train(data, a))
+        _, again = timed(lambda: model.evidence_bracket(data, effort=a.effort, seconds=a.seconds))
+        line |= {"again": {"training": training["seconds"], "bracket": again["seconds"]}}
     if n <= a.exact_limit:
         gp = tgp.ExactGP(model.kernel, float(model.noise_variance))
         evidence, took = timed(lambda: float(gp.log_evidence(data)))
@@ -93,9 +100,7 @@ def fitted(name: str, data: tgp.Dataset, a: argparse.Namespace) -> tuple[tgp.SGP
     kept = a.models / f"{name}.safetensors" if a.models else None
     if kept and kept.exists():
         return tgp.load(kept), json.loads(kept.with_suffix(".json").read_text())
-    kernel = tgp.kernels.Matern32(1.0, np.full(data.num_inputs, max(1.0, 0.5 * np.sqrt(data.num_inputs))))
-    start = tgp.SGPR(kernel, tgp.inducing.kmeans(data.X, 128, seed=0), 0.1, bound=tgp.Vecchia(32))
-    result, took = timed(lambda: tgp.fit(start, data, steps=a.steps, refresh=1, tolerance=1e-7, progress=False))
+    result, took = timed(lambda: train(data, a))
     trained = {**took, "evaluations": result.evaluations, "message": result.message}
     if kept:
         tgp.save(result.model, kept)
@@ -103,14 +108,25 @@ def fitted(name: str, data: tgp.Dataset, a: argparse.Namespace) -> tuple[tgp.SGP
     return result.model, trained
 
 
+def train(data: tgp.Dataset, a: argparse.Namespace) -> tgp.FitResult:
+    """A training such as a user makes."""
+    kernel = tgp.kernels.Matern32(1.0, np.full(data.num_inputs, max(1.0, 0.5 * np.sqrt(data.num_inputs))))
+    start = tgp.SGPR(kernel, tgp.inducing.kmeans(data.X, 128, seed=0), 0.1, bound=tgp.Vecchia(32))
+    return tgp.fit(start, data, steps=a.steps, refresh=1, tolerance=1e-7, progress=False)
+
+
 def table(lines: list[dict]) -> str:
-    """The table of the page, as Markdown."""
-    heads = ["set (rows)", "lower bound", "exact", "upper bound", "width", "CPU seconds: training, bracket"]
+    """The table of the page, as Markdown: CPU seconds of what ran on a CPU, compilation included, else seconds."""
+    heads = ["set (rows)", "lower bound", "exact", "upper bound", "width", "seconds: training, bracket"]
     rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for one in lines:
         exact = f"{one['exact']:.4f}" if "exact" in one else f"≈ {one['estimate']:.4f}"
         width = one["upper"] - one["lower"]
         took = f"{one['training']['cpu_seconds']:.0f}, {one['cpu_seconds']:.0f}"
+        if "again" in one:
+            took = f"{one['again']['training']:.1f}, {one['again']['bracket']:.1f}"
+        elif "NVIDIA" in one["machine"]:
+            took = f"{one['training']['seconds']:.1f}, {one['seconds']:.1f} with compilation"
         ends = f"{one['lower']:.4f} | {exact} | {one['upper']:.4f} | {width:.3f}"
         rows.append(f"| {one['set']} ({one['rows']:,}) | {ends} | {took} |")
     return "\n".join(rows)

@@ -52,6 +52,15 @@ def test_training_goes_on_with_neighbours_by_what_was_learnt(options):
     assert first.message.endswith("; partition recomputed once")
 
 
+def test_a_second_training_groups_rows_by_what_the_first_learnt():
+    plain = run(**LBFGS)
+    again = run(plain.model, **LBFGS)
+    np.testing.assert_array_equal(again.model.metric, plain.model.kernel.lengthscale)
+    assert_same(
+        again, run(tgp.SGPR(plain.model.kernel, plain.model.Z, plain.model.noise_variance, tgp.Block(8)), **LBFGS)
+    )
+
+
 def test_a_round_begins_with_the_parameters_of_the_one_before():
     plain, result = run(**LBFGS), run(**LBFGS, refresh=1)
     regrouped, rows = plain.model.regrouped(DATA)
@@ -120,6 +129,9 @@ class Falling(eqx.Module):
     last: int = eqx.field(static=True, default=9)
 
     groups_neighbours = True
+
+    def ungrouped(self):
+        return self
 
     def prepare(self, data):
         return self, on_device(Rows(np.zeros((1, 1)), np.zeros((1, 1)), np.ones(1)))

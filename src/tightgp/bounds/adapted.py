@@ -5,7 +5,7 @@ GP, whatever the inducing points, and only its log determinant stays above. Here
 parameters, from the same start, so that the bound is a function of them; its derivative is that at the mean found.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import jax
@@ -38,7 +38,8 @@ class Adapted(Structure):
 
     @property
     def collected(self):
-        return self.neighbours
+        """Vecchia: predictions by the densities of rows given u and their neighbours, as the adapted mean has them."""
+        return replace(self.neighbours, alpha=1.0)
 
     def for_rows(self, count):
         return Adapted(self.neighbours.for_rows(count))

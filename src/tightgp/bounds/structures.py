@@ -89,7 +89,7 @@ class Structure(abc.ABC):
 
     @property
     def collected(self) -> "Structure":
-        """The structure whose sums over the data the objective and the posterior are made of."""
+        """The structure whose sums over the data the posterior is made of."""
         return self
 
     @property

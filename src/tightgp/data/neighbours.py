@@ -210,15 +210,15 @@ def earlier_rows(X: np.ndarray, partition: Partition) -> np.ndarray:
         search = partial(_earlier_on_device, X, of_row)
         answer[:, :count] = _given(X, partition, np.arange(blocks), place, search, X, count)
         return answer.reshape(-1, partition.given_per_row)
-    rows = np.argsort(of_row, kind="stable")  # the rows in the order in which they come
     first = 1
-    while first < blocks:  # prefixes of that order, each half as long again as the one before
-        last = min(blocks, max(_FIRST // size, first + first // 2, first + 1))
-        ready = rows[: np.searchsorted(of_row[rows], last)]  # all rows of blocks up to this stage's last
+    while first < blocks:  # stages of that order: each adds a quarter to all blocks before it
+        last = min(blocks, max(_FIRST // size, first + first // 4, first + 1))
+        # Rows close to each other follow one another here: a processor's cache makes that more than twice as fast.
+        ready, asked = np.flatnonzero(of_row < last), np.sort(come[first:last])
         among = X[ready]
         search = partial(_earlier_of, finder(among), of_row[ready])
-        near = _given(X, partition, come[first:last], place, search, among, min(count, len(ready)))
-        answer[come[first:last], : near.shape[1]] = np.where(near < 0, -1, ready[near])
+        near = _given(X, partition, asked, place, search, among, min(count, len(ready)))
+        answer[asked, : near.shape[1]] = np.where(near < 0, -1, ready[near])
         first = last
     return answer.reshape(-1, partition.given_per_row)
 
@@ -265,7 +265,7 @@ def _first_distinct(numbers: np.ndarray, count: int) -> np.ndarray:
 def _earlier_of(find: Finder, place: np.ndarray, asked: np.ndarray, at: np.ndarray, count: int) -> np.ndarray:
     """Numbers (q, count) of the rows nearest to each of ``asked`` whose place is before ``at``, -1 for none."""
     answer = np.full((len(asked), count), -1, np.int64)
-    todo, wanted = np.arange(len(asked)), min(2 * count, len(place))
+    todo, wanted = np.arange(len(asked)), min(count + count // 2 + 1, len(place))
     while len(todo):
         near = find(asked[todo], wanted)
         earlier = place[near] < at[todo, None]

@@ -57,6 +57,10 @@ class Model(Described):
         ``key`` is for values made of draws; without it the draws are always the same.
         """
 
+    def ungrouped(self) -> "Model":
+        """This model without a partition of earlier data, so that `prepare` makes one by the lengthscales it has."""
+        return self
+
     def objective(self, rows: PlacedRows, key: jax.Array | None = None) -> tuple[Float[Array, ""], dict[str, Any]]:
         """What training maximises: `value_on`, and the log prior densities of parameters that have one. Pure."""
         value, followed = self.value_on(rows, key)
@@ -140,6 +144,9 @@ class Grouped(Model):
             )
         return with_fields(self, metric=jnp.asarray(metric_of(X, lengthscales)))
 
+    def ungrouped(self) -> "Grouped":
+        return with_fields(self, metric=None)
+
     def regrouped(self, data: Dataset) -> tuple["Grouped", PlacedRows] | None:
         """This prepared model and its rows, grouped by the lengthscales it has now; None where groups do not change."""
 
@@ -150,7 +157,7 @@ class Grouped(Model):
             return data.placed(partition, model.metric)[1]
 
         before = grouping(self)
-        model, rows = with_fields(self, metric=None).prepare(data)
+        model, rows = self.ungrouped().prepare(data)
         return None if np.array_equal(before, grouping(model)) else (model, rows)
 
 

@@ -83,10 +83,10 @@ def fit(
             model so far is returned.
         restarts: further starts: how many to draw at random by ``seed``, or models like ``model`` themselves. The best
             is returned. Not with minibatches.
-        refresh: how often, after training, the rows of a bound that groups neighbours (``Block(64)``) are grouped again
-            by the lengthscales just learnt. Each time, training goes on for up to ``steps`` steps. Objectives of
-            different partitions do not compare: the last partition's best is returned. Ends early when training has
-            converged and the partition stays the same.
+        refresh: a bound that groups neighbours (``Block(64)``, ``Vecchia(16)``) groups rows once, by the lengthscales
+            that ``model`` has. This says how often, after training, they are grouped again by those just learnt. Each
+            time, training goes on for up to ``steps`` steps. Objectives of different partitions do not compare: the
+            last partition's best is returned. Ends early when training has converged and the partition stays the same.
         seed: decides restarts and the order of rows; the same seed gives the same result.
         progress: show a bar, where standard error is a terminal.
         callback: called as ``callback(step, row)`` with a step's scalars: after each L-BFGS iteration, after every 50
@@ -123,6 +123,7 @@ def fit(
     if natural_rate is None and method == "natural":
         natural_rate = model.natural_rate if batch_size is None else min(0.1, model.natural_rate)
     began, given = time.perf_counter(), model
+    model, others = model.ungrouped(), [one.ungrouped() for one in others]
     settings: dict[str, Any] = {
         "method": method if isinstance(method, str) else "optax transformation",
         "batch_size": batch_size,
