@@ -47,3 +47,12 @@ def test_how_other_likelihoods_are_trained():
     assert plans.for_likelihood(s, 4000).reason.endswith("500 steps on all rows: 4000 rows are at most 4000.")
     plan = plans.for_likelihood(s, 10_240)
     assert (plan.method, plan.amount, plan.batches) == ("minibatch", 300, 10)
+
+
+@pytest.mark.parametrize(
+    ("rows", "points"), [(2001, 64), (10_000, 200), (25_600, 512), (50_000, 374), (1_311_539, 73), (10**8, 64)]
+)
+def test_an_accelerator_takes_more_inducing_points_where_they_cost_little(rows, points, monkeypatch):
+    assert plans.few_points(rows) == plans.FEW_POINTS
+    monkeypatch.setattr(plans, "on_cpu", lambda: False)
+    assert plans.few_points(rows) == points

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 
 from tightgp import distributed
 from tightgp.estimators.settings import Settings
+from tightgp.numerics.device import on_cpu
 
 #: Most rows for the exact GP: on two cores it is as quick there as the sparse one, and needs no approximation.
 EXACT_ROWS = 2000
 #: Inducing points where the user asks for no number: neighbours tell what so few leave open.
 FEW_POINTS, POINTS = 64, 256
+#: An accelerator takes one for so many rows, up to so many, where `MOST_WORK` allows it.
+ROWS_A_POINT, MOST_POINTS = 50, 512
 #: Most rows × inducing points² for the collapsed bound on all rows: about a second an evaluation on two cores.
 MOST_WORK = 7e9
 #: Most rows for natural gradients on all of them; more are trained by minibatches.
@@ -40,6 +43,13 @@ class Plan:
     def steps(self) -> int:
         """How many steps are taken in all."""
         return self.amount * self.batches
+
+
+def few_points(rows: int) -> int:
+    """Inducing points beside neighbours where the user asks for no number: more only where they cost little."""
+    if on_cpu():
+        return FEW_POINTS
+    return max(FEW_POINTS, min(rows // ROWS_A_POINT, MOST_POINTS, math.isqrt(int(MOST_WORK / rows))))
 
 
 def for_regression(settings: Settings, rows: int, exact: bool = False) -> Plan:

@@ -1,6 +1,6 @@
 """Regression of numbers, with Gaussian or other noise."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -43,11 +43,12 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
     Several processes that `tightgp.distributed.start` joined fit one model, each to the rows that it passes: by the
     collapsed bound, "diagonal" where ``bound`` is None, and without neighbours.
 
-    Up to 2000 rows it is the exact GP, above that "vecchia" with 64 inducing points; parameters override this rule.
+    Up to 2000 rows it is the exact GP, above that "vecchia" with 64 inducing points (on a GPU one for 50 rows, at most
+    512, and fewer above 27 000 rows); parameters override this rule.
     Where these points are more numbers than there are rows, because X has many columns, they are not trained.
 
     Args:
-        n_inducing: number of inducing points (None: none up to 2000 rows, else 64), or "auto".
+        n_inducing: number of inducing points (None: none up to 2000 rows, else as above), or "auto".
         bound: "vecchia" (each row sees 32 neighbours: the most accurate, but no bound), "neighbours" (the bound with
             the same neighbours), "block", "diagonal", "spherical", "standard", "power_ep", or an object such as
             ``tightgp.Vecchia(16)``. None is "vecchia" with "collapsed", and "diagonal" with "minibatch".
@@ -132,6 +133,8 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
             X, y, sample_weight, noise_variance = _of_positive_weight(X, y, sample_weight, noise_variance)
         encoding, features, y = self._learn_inputs(X, y, multi_output=True, y_numeric=True)
         y = np.asarray(y, np.float64)
+        if self.n_inducing is None:
+            settings = replace(settings, n_inducing=plans.few_points(distributed.total_count(len(y))))
         distributed.check_same("the number of columns of y", str(y.shape[1:]).encode())
         known = self._checked_noise(noise_variance, y)
         noise = self._possible_noise(wanted, y, known)

@@ -144,7 +144,7 @@ class Grouped(Model):
             )
         return with_fields(self, metric=jnp.asarray(metric_of(X, lengthscales)))
 
-    def ungrouped(self) -> "Grouped":
+    def ungrouped(self) -> Any:
         return with_fields(self, metric=None)
 
     def regrouped(self, data: Dataset) -> tuple["Grouped", PlacedRows] | None:
