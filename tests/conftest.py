@@ -31,6 +31,11 @@ os.environ["TIGHTGP_COMPILATION_CACHE"] = "0"
 LONG = (
     "test_laws.py",
     "test_sklearn_checks.py",
+    "test_regression.py",
+    "test_base.py",
+    "test_placement.py",
+    "test_comparing.py",
+    "test_reproduction.py",
     "test_statistics.py",
     "test_structures.py",
     "test_variants.py",
