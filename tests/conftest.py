@@ -18,6 +18,12 @@ settings.load_profile("same")
 # What a shell runs in the background ignores Ctrl-C, and so would the tests of it and the processes they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Tracing makes many objects that live as long as their program: to look through them all, time and again, finds none.
+gc.set_threshold(200_000, 20, 50)
+
+# Where in the code every operation of a program came from is worked out anew for each of them, and no test reads it.
+jax.config.update("jax_traceback_in_locations_limit", 0)
+
 # Tests compile everything themselves, and leave the user's cache of compiled programs alone.
 os.environ["TIGHTGP_COMPILATION_CACHE"] = "0"
 
@@ -25,6 +31,11 @@ os.environ["TIGHTGP_COMPILATION_CACHE"] = "0"
 LONG = (
     "test_laws.py",
     "test_sklearn_checks.py",
+    "test_regression.py",
+    "test_base.py",
+    "test_placement.py",
+    "test_comparing.py",
+    "test_reproduction.py",
     "test_statistics.py",
     "test_structures.py",
     "test_variants.py",
@@ -59,12 +70,24 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.slow)
 
 
+#: Folders whose files may use each other's compiled programs. Elsewhere tests count programs, or compile them under
+#: other constants, and a file starts and ends without any.
+SHARED = {"app", "estimators", "experiments", "exporting", "io", "optimise"}
+
+#: Where Linux lists a process's memory maps; every compiled program holds some, and there may be 65 530 in all.
+MAPS, MOST_MAPS = Path("/proc/self/maps"), 30_000
+
+
 @pytest.fixture(autouse=True, scope="module")
-def programs_of_one_file():
-    """Every compiled program holds memory maps, of which a process may have only so many: let go of a file's."""
+def programs_of_few_files(request):
+    """Let go of compiled programs that must not be used again, and of all before they hold too many memory maps."""
+    shared = request.path.relative_to(Path(__file__).parent).parts[0] in SHARED
+    if not shared:
+        jax.clear_caches()
     yield
-    jax.clear_caches()
-    gc.collect()
+    if not shared or not MAPS.exists() or len(MAPS.read_bytes().splitlines()) > MOST_MAPS:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture

@@ -12,6 +12,9 @@ FLAGS = (
     "--xla_backend_optimization_level=0",
     "--xla_cpu_multi_thread_eigen=false",
     "--xla_cpu_use_fusion_emitters=false",
+    "--xla_cpu_parallel_codegen_split_count=1",
+    "--xla_llvm_disable_expensive_passes=true",
+    "--xla_cpu_enable_concurrency_optimized_scheduler=false",
 )
 
 

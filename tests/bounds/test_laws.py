@@ -73,7 +73,7 @@ def test_all_equal_when_inducing_points_are_the_data(problem):
     reference = dense(kernel, data, data.X, noise, jitter)
     # What the jitter alone costs: every bound loses at most the standard bound's trace term and the loss in Q.
     allowance = 1e-6 + 2 * abs(reference.bound("standard") - reference.evidence())
-    for bound in (*LADDER, tgp.PowerEP(0.5), tgp.PowerEP(1.0)):
+    for bound in ("standard", "spherical", "diagonal", tgp.Block(8, "rows"), tgp.PowerEP(0.5)):
         value = float(tgp.SGPR(kernel, data.X, noise, bound=bound, jitter=jitter).elbo(data))
         assert value == pytest.approx(evidence, rel=1e-7, abs=allowance)
 

@@ -133,11 +133,10 @@ def found(X, partition):
 
 
 @pytest.mark.parametrize(("inputs", "cpu"), [(2, True), (20, True), (20, False)])  # tree, distances, on a device
-@pytest.mark.parametrize(
-    ("rows", "size", "count"), [(6000, 16, 32), (4000, 1, 5), (50, 16, 32), (5, 16, 4), (17, 4, 40)]
-)
+@pytest.mark.parametrize(("rows", "size", "count"), [(900, 16, 32), (600, 1, 5), (50, 16, 32), (5, 16, 4), (17, 4, 40)])
 def test_blocks_are_given_the_nearest_earlier_rows(rng, monkeypatch, inputs, cpu, rows, size, count):
     monkeypatch.setattr(neighbours, "on_cpu", lambda: cpu)
+    monkeypatch.setattr(neighbours, "_FIRST", 200)  # so that there are several searches
     X = rng.normal(size=(rows, inputs))
     partition = Partition(size, "locality", 0, count)
     assert found(X, partition) == given(X, partition)

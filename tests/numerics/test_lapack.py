@@ -1,5 +1,6 @@
 """Stacks are factorised in calls that never wait for the threads that run them."""
 
+import os
 import re
 from functools import partial
 
@@ -78,6 +79,7 @@ def test_no_program_has_a_call_that_would_wait():
 def test_threads_predict_and_fit_at_the_same_time():
     """With stacks divided among two threads of XLA this never returned."""
     command = ["-m", "soak.threads", "--seconds", "1", "--predicting", "4", "--fitting", "1", "--rows", "600"]
-    (done,) = processes.run([command], NPROC=2)
+    flags = os.environ.get("XLA_FLAGS", "").replace("--xla_cpu_multi_thread_eigen=false", "")
+    (done,) = processes.run([command], NPROC=2, XLA_FLAGS=flags)
     assert done.code == 0, done.err
     assert "predict: " in done.out

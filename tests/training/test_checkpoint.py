@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tightgp as tgp
+from tests import processes
 from tests.training.problems import assert_same
 from tightgp.io import modelfile
 from tightgp.training import epochs, lbfgs, minibatches
@@ -174,10 +175,11 @@ for way in ("minibatches", "natural", "lbfgs"):
 
 def test_a_killed_process_resumes_to_the_same_numbers(tmp_path):
     """SIGKILL, several times, at moments that nothing is prepared for."""
+    environment = processes.environment(JAX_COMPILATION_CACHE_DIR=tmp_path / "compiled")
 
     def child(folder):
         command = [sys.executable, "-c", CHILD, str(folder)]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
     def finish(folder):
         out, _ = child(folder).communicate()

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from tests.processes import CACHE_ALL
 from tightgp.app.cli.app import app
 
 
@@ -23,6 +24,8 @@ def compiled_programs(tmp_path_factory):
     """Commands in processes of their own keep what they compile for each other, and not in the user's cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.mktemp("compiled")))
+        for name, value in CACHE_ALL.items():
+            patch.setenv(name, value)
         yield
 
 
