@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import logit, ndtri
 from sklearn.base import ClassifierMixin
+from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from tightgp import checks
@@ -120,6 +121,11 @@ class SparseGPClassifier(ClassifierMixin, SparseGP):
     def predict(self, X):
         """The most probable class of each row."""
         return self.predict_distribution(X).mode
+
+    def score(self, X, y, sample_weight=None):
+        """The share of rows, or of their weights, whose most probable class is that in ``y`` (n,)."""
+        right = self.predict(X) == column_or_1d(y)
+        return float(np.average(right, weights=sample_weight))
 
     def predict_proba(self, X):
         """The probability of each class (n, C), in the order of ``classes_``."""

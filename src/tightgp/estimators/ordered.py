@@ -53,7 +53,7 @@ def find_levels(y: np.ndarray, order: list | None) -> Levels:
     if order is None:
         if y.dtype.kind not in "biuf":
             raise ValueError(
-                f"y holds labels such as {y[0]!r}, which have no order of their own: give levels=, the labels from the "
+                f"y holds labels such as {y.tolist()[0]!r}, which have no order of their own: give levels=, the labels from the "
                 "lowest to the highest, or an ordered pandas Categorical"
             )
         return Levels(*np.unique(y, return_inverse=True, return_counts=True))
@@ -61,7 +61,7 @@ def find_levels(y: np.ndarray, order: list | None) -> Levels:
     found = np.array([place.get(label, -1) for label in y.tolist()])
     if np.any(found < 0):
         row = int(np.argmax(found < 0))
-        raise ValueError(f"y has {y[row]!r} in row {row}, which is not one of levels: {order}")
+        raise ValueError(f"y has {y.tolist()[row]!r} in row {row}, which is not one of levels: {order}")
     _, first, codes, counts = np.unique(found, return_index=True, return_inverse=True, return_counts=True)
     return Levels(y[first], codes, counts)
 
