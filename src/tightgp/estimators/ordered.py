@@ -13,7 +13,7 @@ _LEAST_GAP = 1e-3
 
 
 class Levels(NamedTuple):
-    """The levels of the training rows, lowest first (K,), the position of each row's own (n,), and rows of each (K,)."""
+    """The levels of the training rows, lowest first (K,), the position of each row's own (n,), and their rows (K,)."""
 
     classes: np.ndarray
     codes: np.ndarray
@@ -53,8 +53,8 @@ def find_levels(y: np.ndarray, order: list | None) -> Levels:
     if order is None:
         if y.dtype.kind not in "biuf":
             raise ValueError(
-                f"y holds labels such as {y.tolist()[0]!r}, which have no order of their own: give levels=, the labels from the "
-                "lowest to the highest, or an ordered pandas Categorical"
+                f"y holds labels such as {y.tolist()[0]!r}, which have no order of their own: give levels=, the labels "
+                "from the lowest to the highest, or an ordered pandas Categorical"
             )
         return Levels(*np.unique(y, return_inverse=True, return_counts=True))
     place = {level: i for i, level in enumerate(order)}

@@ -200,7 +200,7 @@ class ReliabilityBin:
 
 @dataclass(frozen=True)
 class LevelShares:
-    """The probability of an ordered level beside its frequency: in every row, and in the fifth where it is likeliest."""
+    """The probability of an ordered level and its frequency: in every row, and in the fifth where it is likeliest."""
 
     label: str
     every: ReliabilityBin
