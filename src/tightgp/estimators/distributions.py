@@ -13,7 +13,7 @@ from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 from tightgp import checks
 from tightgp.estimators.settings import seed_of
 from tightgp.estimators.target_transform import TargetTransform
-from tightgp.likelihoods import Bernoulli, Likelihood
+from tightgp.likelihoods import Bernoulli, Likelihood, Ordinal
 from tightgp.numerics.chunks import pad_rows, rounded_up
 
 #: Probabilities of three or more classes are means over this many repeats of the likelihood's hundred draws.
@@ -260,8 +260,10 @@ def class_log_probabilities(likelihood: Likelihood, mean, var):
 
     Those of a row depend on that row alone.
     """
-    if isinstance(likelihood, Bernoulli):
-        return jnp.concatenate([likelihood.predictive_log_density(mean, var, c + 0 * mean) for c in (0.0, 1.0)], axis=1)
+    if isinstance(likelihood, Bernoulli | Ordinal):
+        count = likelihood.num_levels if isinstance(likelihood, Ordinal) else 2
+        y = jnp.arange(count, dtype=mean.dtype) + 0 * mean
+        return likelihood.predictive_log_density(mean + 0 * y, var + 0 * y, y)
     keys = jax.random.split(jax.random.key(0), _REPEATS)
 
     def log_probabilities(row):

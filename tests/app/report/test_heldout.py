@@ -1,12 +1,15 @@
 """Scores on held-out rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from tests.app.report import fakes, problems
 from tightgp.app import scores
-from tightgp.app.report import gather, render
+from tightgp.app.report import gather, render, verdicts
+from tightgp.app.report.content import LevelShares, ReliabilityBin
 
 
 def test_scores_of_regression(contents, priced):
@@ -105,6 +108,35 @@ def test_two_classes_are_about_the_second(contents):
     assert found.classes.reliability_of == "no"
     assert found.classes.labels == (problems.IMAGE, "no")
     assert 0 <= found.score("Brier score").model <= 0.25
+
+
+def test_ordered_levels_are_scored_by_their_distance():
+    names = ["a", "b", "c", "d"]
+    X, y = problems.labels(300, 0, names)
+    estimator = fakes.FakeClassifier().fit(X, y)
+    estimator.is_ordinal = True
+    Xh, yh = problems.labels(200, 1, names)
+    held = gather(estimator, X, y, heldout=(Xh, yh)).heldout
+    place = {name: i for i, name in enumerate(names)}
+    distance = [abs(place[a] - place[b]) for a, b in zip(estimator.predict(Xh), yh, strict=True)]
+    assert held.score("level error").model == pytest.approx(np.mean(distance))
+    constant = place[y.mode()[0]]
+    assert held.score("level error").baseline == pytest.approx(np.mean([abs(constant - place[b]) for b in yh]))
+    probability = estimator.predict_proba(Xh)
+    for k, one in enumerate(held.classes.levels):
+        assert one.label == names[k]
+        assert one.every.predicted == pytest.approx(probability[:, k].mean())
+        assert one.every.observed == pytest.approx(np.mean(yh == names[k]))
+        likeliest = np.argsort(-probability[:, k], kind="stable")[:40]
+        assert one.likeliest.observed == pytest.approx(np.mean(yh.iloc[likeliest] == names[k]))
+    assert "levels off on average" in verdicts.accuracy(held, "classification")
+    assert verdicts.level_label(held.classes.levels[0]) == "as stated"
+
+
+def test_a_level_that_is_claimed_too_often_is_named():
+    sure, right = ReliabilityBin(0.9, 0.5, 0.8, 0.97, 40), ReliabilityBin(0.3, 0.3, 0.2, 0.4, 200)
+    assert verdicts.level_label(LevelShares("a", right, sure)) == "claimed too often"
+    assert verdicts.level_label(LevelShares("a", replace(right, observed=0.5), right)) == "claimed too rarely"
 
 
 def test_rare_classes_are_shown_as_one():

@@ -61,7 +61,7 @@ def compare(request: CompareRequest, terminal: Terminal) -> None:
     methods = []
     for name, bound in (_GAUSSIAN_BOUNDS if is_gaussian else _OTHER_BOUNDS).items():
         terminal.message(f"  fitting {name}")
-        estimator = make_estimator(problem.likelihood, request, bound=bound, noise="gaussian")
+        estimator = make_estimator(problem.likelihood, request, bound=bound, noise="gaussian", levels=problem.levels)
         with terminal.warnings_as_notes():
             estimator.fit(problem.X, problem.y)
             if estimator.stop_reason_ == StopReason.INTERRUPTED.value:

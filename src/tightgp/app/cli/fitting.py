@@ -70,7 +70,7 @@ def _fit(request: FitRequest, folder: FitFolder, terminal: Terminal, verbose: bo
 def _prepare(request: FitRequest, terminal: Terminal) -> tuple[Problem, Any]:
     """The problem, and an estimator whose parameters are checked before anything is written."""
     problem = read_problem(request, terminal)
-    estimator = make_estimator(problem.likelihood, request)
+    estimator = make_estimator(problem.likelihood, request, levels=problem.levels)
     estimator.check_parameters()
     return problem, estimator
 

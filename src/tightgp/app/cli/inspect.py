@@ -1,5 +1,6 @@
 """``tightgp inspect``: what is in the columns of a table, and what a fit would do with it."""
 
+from tightgp.app.cli.levels import offer_ordinal
 from tightgp.app.cli.likelihood import choose_likelihood
 from tightgp.app.cli.options import InspectRequest, Request
 from tightgp.app.cli.problem import read
@@ -27,14 +28,18 @@ def inspect(request: InspectRequest, terminal: Terminal) -> int:
         terminal.print(f"{'PROBLEM  ' if one.kind == 'problem' else ''}{one}")
     if not found.findings:
         terminal.print("Nothing unusual.")
-    guess = ""
+    guess = offer = ""
     if target is not None and not found.problems:
         column = check_target(found.frame.dropna(subset=[target]), target, request.table)
         fit = Request(request.table, str(target))
-        guess = choose_likelihood(fit, column, str(target), found.frame.loc[column.index].drop(columns=target))[1]
+        inputs = found.frame.loc[column.index].drop(columns=target)
+        likelihood, guess = choose_likelihood(fit, column, str(target), inputs)
         terminal.print(f"{guess} (change: --likelihood).")
+        if offer := offer_ordinal(likelihood, column, str(target)):
+            terminal.print(f"{offer}.")
     findings = [
         {"column": one.column, "kind": one.kind, "text": one.text, "change": one.change} for one in found.findings
     ]
-    terminal.result({"rows": len(frame), "columns": len(frame.columns), "findings": findings, "likelihood": guess})
+    sizes = {"rows": len(frame), "columns": len(frame.columns)}
+    terminal.result({**sizes, "findings": findings, "likelihood": guess, "offer": offer})
     return 2 if found.problems else 0

@@ -18,6 +18,7 @@ ESTIMATORS: dict[str, type[Any]] = {
     "zero_inflated_poisson": SparseGPCountRegressor,
     "zero_inflated_negative_binomial": SparseGPCountRegressor,
     "classes": SparseGPClassifier,
+    "ordinal": SparseGPClassifier,
 }
 #: The mean up to which whole numbers may be counts; for larger ones Gaussian noise is as good.
 _LARGEST_MEAN = 100

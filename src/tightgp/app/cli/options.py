@@ -39,7 +39,7 @@ Overwrite = Annotated[bool, option("Replace existing files.", "--overwrite")]
 
 #: What options may be: a test compares these with what the library knows, which would take seconds to import.
 COUNTS = ("poisson", "negative_binomial", "zero_inflated_poisson", "zero_inflated_negative_binomial")
-LIKELIHOODS = ("gaussian", *COUNTS, "classes")
+LIKELIHOODS = ("gaussian", *COUNTS, "classes", "ordinal")
 KERNELS = ("matern12", "matern32", "matern52", "squared_exponential", "rbf", "rational_quadratic")
 BOUNDS = ("vecchia", "neighbours", "block", "diagonal", "spherical", "standard", "power_ep")
 NOISES = ("auto", "gaussian", "student-t", "heteroscedastic")
@@ -101,8 +101,9 @@ class Request(Columns):
     likelihood: Annotated[
         str,
         option(
-            "gaussian, poisson, negative_binomial, zero_inflated_poisson, zero_inflated_negative_binomial, classes, or "
-            "auto to choose by the target."
+            "gaussian, poisson, negative_binomial, zero_inflated_poisson, zero_inflated_negative_binomial, classes, "
+            "ordinal (levels in order: numbers, or texts with --as TARGET=low<mid<high), or auto to choose by the "
+            "target."
         ),
     ] = "auto"
     inducing: Annotated[

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from tightgp.app.cli.levels import describe_levels, offer_ordinal, ordered_levels, ordinal_labels
 from tightgp.app.cli.likelihood import ESTIMATORS, choose_likelihood
 from tightgp.app.cli.options import Request
 from tightgp.app.cli.processes import gather_frame, run_in_all
@@ -23,6 +24,7 @@ _MOST_MISSING = 0.5
 class Problem:
     """Inputs and targets of the rows to fit, and of the held-out rows with their row numbers in the file.
 
+    ``levels`` are those of an ordinal target, lowest first; None for other targets.
     If several processes fit together, ``X`` and ``y`` are the rows of this process; ``num_rows`` counts all of them,
     and each process has all held-out rows.
     """
@@ -36,6 +38,7 @@ class Problem:
     heldout_rows: list[int]
     notes: tuple[str, ...]
     readings: dict[str, Reading] = field(default_factory=dict)
+    levels: list | None = None
 
 
 def read(request: Any, terminal: Terminal, share: tuple[int, int] = (0, 1), strict: bool = True) -> Any:
@@ -71,8 +74,15 @@ def read_problem(request: Request, terminal: Terminal) -> Problem:
     if reason:
         terminal.message(f"{reason} (override with --likelihood).")
         notes += [f"{reason}."] if likelihood != "gaussian" else []
+    if request.likelihood == "auto" and (offer := offer_ordinal(likelihood, column, str(name))):
+        terminal.message(f"{offer}.")
+    levels = None
+    if likelihood == "ordinal":
+        levels = ordered_levels(column, str(name), request.table)
+        notes.append(f"{describe_levels(levels, str(name))}.")
+        terminal.message(notes[-1])
     classes = ESTIMATORS[likelihood].task == "classification"
-    y = _as_labels(column) if classes else column.to_numpy(np.float64)
+    y = _as_labels(column, levels is not None) if classes else column.to_numpy(np.float64)
     if request.holdout_by == "random":
         fitted, heldout = _split(y, request.holdout, request.seed, classes)
     else:
@@ -95,6 +105,7 @@ def read_problem(request: Request, terminal: Terminal) -> Problem:
         heldout_rows=row_number(targets, positions[heldout]).tolist(),
         notes=tuple(notes),
         readings=inspection.readings,
+        levels=levels,
     )
 
 
@@ -130,8 +141,10 @@ def _own_rows(inputs, positions: np.ndarray) -> tuple[Any, np.ndarray]:
     return inputs.iloc[local[mine]].reset_index(drop=True), mine
 
 
-def _as_labels(y) -> np.ndarray:
-    """Labels as texts, or as numbers if they are all whole numbers."""
+def _as_labels(y, ordinal: bool) -> np.ndarray:
+    """Labels as texts, or as numbers if they are all whole numbers, or ordered levels."""
+    if ordinal:
+        return ordinal_labels(y)
     return y.to_numpy() if y.dtype.kind in "biu" else np.asarray([str(value) for value in y.tolist()])
 
 

@@ -8,7 +8,7 @@ from tightgp.app.report.panel import Agreement, Panel, PanelInput
 from tightgp.io import serialise
 
 #: Raised whenever a field is added, removed or changes its meaning.
-VERSION = 6
+VERSION = 7
 TASKS = ("regression", "classification", "counts")
 #: Larger numbers are read as infinite: their differences must stay finite.
 _LARGEST = 1e300
@@ -199,9 +199,19 @@ class ReliabilityBin:
 
 
 @dataclass(frozen=True)
+class LevelShares:
+    """The probability of an ordered level and its frequency: in every row, and in the fifth where it is likeliest."""
+
+    label: str
+    every: ReliabilityBin
+    likeliest: ReliabilityBin
+
+
+@dataclass(frozen=True)
 class Classes:
     """Confusion matrix (observed, predicted) and reliability of the predicted probabilities.
 
+    Ordered levels are also looked at one by one, from the lowest to the highest; ``levels`` is empty for other classes.
     ``reliability_of`` is the class whose probability is binned; None stands for the predicted class of each row.
     ``predicted`` is the mean probability of the predicted class, ``observed`` the share of rows where it was right, and
     ``standard_error`` the standard deviation of that share if the probabilities were right.
@@ -215,6 +225,7 @@ class Classes:
     predicted: float
     observed: float
     standard_error: float
+    levels: tuple[LevelShares, ...] = ()
 
     def __post_init__(self):
         sizes = {len(self.confusion), *map(len, self.confusion)}

@@ -5,11 +5,21 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from scipy.stats import binned_statistic, norm
+from scipy.stats import norm
 from sklearn import metrics
 
 from tightgp.app import scores
-from tightgp.app.report.content import Classes, Coverage, Heldout, OutputScores, ReliabilityBin, Score, Worst, WorstRow
+from tightgp.app.report.content import (
+    Classes,
+    Coverage,
+    Heldout,
+    LevelShares,
+    OutputScores,
+    ReliabilityBin,
+    Score,
+    Worst,
+    WorstRow,
+)
 from tightgp.app.report.importance import permutation_importance
 from tightgp.app.report.regions import worst_regions
 from tightgp.app.report.rivals import rival_predictions
@@ -62,7 +72,8 @@ def score(
     importance = permutation_importance(estimator, table, targets)
     rivals = rival_predictions(estimator, fitted, training, table)
     if estimator.task == "classification":
-        scored = _score_classes(prediction, targets, training, rivals, worst)
+        ordered = getattr(estimator, "is_ordinal", False) and len(prediction.classes) > 2
+        scored = _score_classes(prediction, targets, training, rivals, worst, ordered)
         given = prediction.log_probability[np.arange(len(targets)), targets]
         losses, inside = -np.maximum(given, np.log(1e-12)), prediction.log_probability.argmax(axis=1) == targets
     else:
@@ -201,8 +212,9 @@ def _score_classes(
     training: np.ndarray,
     rivals: dict[str, np.ndarray],
     worst: Callable[..., Worst],
+    ordered: bool,
 ) -> Heldout:
-    """Scores of classes; ``observed`` and ``training`` are positions of classes."""
+    """Scores of classes; ``observed`` and ``training`` are positions of classes, whose order means something or not."""
     p = prediction.probability / prediction.probability.sum(axis=1, keepdims=True)
     names = np.array([cell_text(label) for label in prediction.classes], object)
     every = range(len(names))
@@ -217,6 +229,7 @@ def _score_classes(
         num_rows=len(observed),
         scores=(
             _beside("accuracy", lambda q: np.mean(observed == q.argmax(axis=1)), p, baseline, rivals),
+            *_level_error(observed, p, baseline, rivals, ordered),
             _beside("log loss", partial(_log_loss, observed), p, baseline, rivals),
             _beside("Brier score", lambda q: metrics.brier_score_loss(observed, q, labels=every), p, baseline, rivals),
         ),
@@ -230,8 +243,27 @@ def _score_classes(
             predicted=float(np.mean(stated)),
             observed=float(np.mean(right)),
             standard_error=float(np.sqrt(np.sum(stated * (1 - stated))) / len(stated)),
+            levels=tuple(_level_shares(names[k], p[:, k], observed == k) for k in every) if ordered else (),
         ),
     )
+
+
+def _level_error(observed, p, baseline, rivals, ordered: bool) -> list[Score]:
+    """How many levels the most probable one is from the observed one on average, if levels have an order."""
+    if not ordered:
+        return []
+    return [_beside("level error", lambda q: np.mean(np.abs(q.argmax(axis=1) - observed)), p, baseline, rivals)]
+
+
+def _level_shares(label: str, stated: np.ndarray, happened: np.ndarray) -> LevelShares:
+    likeliest = np.argsort(-stated, kind="stable")[: max(1, len(stated) // 5)]
+    return LevelShares(label, _bin(stated, happened), _bin(stated[likeliest], happened[likeliest]))
+
+
+def _bin(stated: np.ndarray, happened: np.ndarray) -> ReliabilityBin:
+    """The rows of one bin of the reliability diagram."""
+    mean = min(float(np.mean(stated)), 1.0)
+    return ReliabilityBin(mean, float(np.mean(happened)), *scores.binomial_range(len(stated), mean), len(stated))
 
 
 def _log_loss(observed: np.ndarray, probability: np.ndarray) -> float:
@@ -241,13 +273,8 @@ def _log_loss(observed: np.ndarray, probability: np.ndarray) -> float:
 
 def _reliability(stated: np.ndarray, happened: np.ndarray) -> tuple[ReliabilityBin, ...]:
     """The mean of ``stated`` probabilities and the observed frequency, in bins of a tenth that hold any row."""
-    values = [stated, happened, np.ones(len(stated))]
-    sums = binned_statistic(stated, values, "sum", bins=10, range=(0.0, 1.0)).statistic.T
-    bins = []
-    for total, hits, count in sums[sums[:, 2] > 0].tolist():
-        mean = min(total / count, 1.0)
-        bins.append(ReliabilityBin(mean, hits / count, *scores.binomial_range(int(count), mean), int(count)))
-    return tuple(bins)
+    place = np.minimum((10 * np.asarray(stated)).astype(int), 9)
+    return tuple(_bin(stated[place == k], happened[place == k]) for k in np.unique(place))
 
 
 def _shown_labels(observed: np.ndarray, predicted: np.ndarray, names: list[str]) -> tuple[list[str], np.ndarray]:

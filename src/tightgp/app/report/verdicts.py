@@ -1,6 +1,6 @@
 """Sentences about scores on held-out rows. A deviation that chance explains is not called a fault."""
 
-from tightgp.app.report.content import Classes, Coverage, Heldout, Score
+from tightgp.app.report.content import Classes, Coverage, Heldout, LevelShares, ReliabilityBin, Score
 from tightgp.app.report.numbers import counted, number, percent, shortened
 
 #: Coverage, or a frequency, that is off by less than this share does not matter, however many rows show it.
@@ -78,6 +78,8 @@ def _accuracy_of_classes(heldout: Heldout) -> str:
     if correct is None or correct.baseline is None or heldout.classes is None:
         return ""
     rows = f"{percent(correct.model)} of {counted(heldout.num_rows, 'held-out row')} are predicted correctly"
+    if (distance := heldout.score("level error")) is not None:
+        rows += f", and the predicted level is {number(distance.model, 2)} levels off on average"
     constant = f"always predicting “{shortened(heldout.classes.most_frequent, 40)}”, the most frequent training class"
     if correct.model <= correct.baseline:
         return f"{rows}, no more than by {constant}: {percent(correct.baseline)}."
@@ -170,6 +172,18 @@ def verdict_on(one: Classes) -> str:
     if gap < _STANDARD_ERRORS * max(one.standard_error, 1e-12):
         return "chance"
     return "slight" if gap < SLIGHT else "off"
+
+
+def level_label(one: LevelShares) -> str:
+    """The verdict on the probability of one ordered level, for its row of the table."""
+    off = [part for part in (one.likeliest, one.every) if _is_off_bin(part)]
+    if not off:
+        return "as stated"
+    return "claimed too often" if off[0].observed < off[0].predicted else "claimed too rarely"
+
+
+def _is_off_bin(one: ReliabilityBin) -> bool:
+    return not one.low <= one.observed <= one.high and abs(one.observed - one.predicted) >= SLIGHT
 
 
 def regions(heldout: Heldout, task: str) -> str:
