@@ -72,7 +72,7 @@ $(DOCS)/.ready: pyproject.toml docs/requirements.txt
 
 docs: $(DOCS)/.ready ## Run all code of the README and the site's pages, build the site in site/, check its links (minutes)
 	$(DOCS)/bin/python -m website.examples
-	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict
 	$(DOCS)/bin/python -m website.links site
 
 docs-peers: $(DOCS)/.ready $(PEERS)/.ready ## Run the guides for users of other libraries against these, and compare the numbers
