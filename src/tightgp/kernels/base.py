@@ -63,11 +63,11 @@ class Kernel(eqx.Module):
         if X2 is not None and X2.ndim == X.ndim == 2 and X2.shape[1] != X.shape[1]:
             raise ValueError(f"X has {X.shape[1]} column(s) but X2 has {X2.shape[1]}; they must have the same columns")
         matrix = self.matrix(self._active(X), None if X2 is None else self._active(X2))
-        return self._of_shape("matrix(X, X2)", matrix, (len(X), len(X if X2 is None else X2)))
+        return self._of_shape("matrix(X, X2)", matrix, np.shape(X)[:1] + np.shape(X if X2 is None else X2)[:1])
 
     def diagonal(self, X: Float[AnyArray, "n d"]) -> Float[Array, " n"]:
         """``k(x, x)`` for each row of X, without computing the matrix."""
-        return self._of_shape("variances(X)", self.variances(self._active(X)), (len(X),))
+        return self._of_shape("variances(X)", self.variances(self._active(X)), np.shape(X)[:1])
 
     @abc.abstractmethod
     def matrix(self, X: Float[Array, "n a"], X2: Float[Array, "k a"] | None) -> Float[Array, "n k"]:
