@@ -9,6 +9,14 @@ DOCS := .venv-docs
 DIST := .venv-dist
 BIN := $(VENV)/bin
 
+# What the optional dependencies are for, one after the other; torch first, so that nothing else chooses its version.
+OPTIONAL := mcmc botorch export serve conformal registry duckdb
+define install_optional
+	$(1)/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
+	for extra in $(OPTIONAL); do \
+		$(1)/bin/pip install --quiet --disable-pip-version-check --editable ".[$$extra]" || exit 1; done
+endef
+
 .PHONY: help demo test test-quick test-extras lint format peers reproduce pages oil million bench bench-quick bench-gpboost bench-tables bench-convergence bench-optimiser bench-blocks bench-precision bench-gplvm neighbours parity docs docs-peers figures dist soak soak-quick threads fuzz clean
 
 help: ## Show the targets
@@ -31,10 +39,8 @@ test-quick: $(VENV)/.ready ## Run the tests of files that take no more than a fe
 
 $(EXTRAS)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(EXTRAS)
-	$(EXTRAS)/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
 	$(EXTRAS)/bin/pip install --quiet --disable-pip-version-check --editable '.[dev]' httpx
-	for extra in mcmc botorch export serve conformal registry duckdb; do \
-		$(EXTRAS)/bin/pip install --quiet --disable-pip-version-check --editable ".[$$extra]" || exit 1; done
+	$(call install_optional,$(EXTRAS))
 	touch $@
 
 test-extras: $(EXTRAS)/.ready ## Run the tests of what the optional dependencies are for, in an environment that has them
@@ -61,11 +67,12 @@ $(DOCS)/.ready: pyproject.toml docs/requirements.txt
 	$(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	$(DOCS)/bin/pip install --quiet --disable-pip-version-check --no-deps -r docs/requirements.txt
+	$(call install_optional,$(DOCS))
 	touch $@
 
 docs: $(DOCS)/.ready ## Run all code of the README and the site's pages, build the site in site/, check its links (minutes)
 	$(DOCS)/bin/python -m website.examples
-	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict
 	$(DOCS)/bin/python -m website.links site
 
 docs-peers: $(DOCS)/.ready $(PEERS)/.ready ## Run the guides for users of other libraries against these, and compare the numbers

@@ -148,7 +148,12 @@ def draw(lines: list[dict], path: Path) -> None:
             axes.annotate(text, (max(high, 0), at), color=colour, fontsize=9, **place)
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_xscale("symlog", linthresh=0.01, linscale=0.6)
-    axes.set_xlim(-100, 1000)
+    lowest = max(one.get("exact", one["estimate"]) - one["one_pass"]["lower"] for one in lines)
+    highest = max(one["one_pass"]["upper"] - one.get("exact", one["estimate"]) for one in lines)
+    axes.set_xlim(-2 * lowest, 400 * highest)  # on the right is room for words
+    axes.set_ylim(-0.5, len(lines) - 0.5)
+    axes.set_xticks([sign * 10.0**power for power in range(-2, 2) for sign in (-1, 1)] + [0.0])
+    axes.minorticks_off()
     axes.set_yticks(range(len(lines)), [f"{one['set']}\n{one['rows']:,} rows" for one in reversed(lines)])
     axes.set_xlabel("bounds less the exact log evidence (or its estimate), nats a row; linear within ±0.01")
     style.save(figure, path)

@@ -10,7 +10,7 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-from website import api, command_line, equations, errors, migration
+from website import command_line, equations, errors, migration, reference
 from website.pages import DOCS, RESULTS, ROOT, blocks, key_of
 
 #: Pages that the repository keeps elsewhere, and where the site has them.
@@ -23,7 +23,7 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are made, the figures of examples, and MathJax."""
     pages = {
         **{name: (ROOT / source).read_text(encoding="utf-8") for name, source in ELSEWHERE.items()},
-        **api.pages(),
+        **reference.pages(),
         "reference/command-line.md": command_line.page(),
         "reference/formulas.md": equations.page((DOCS / _MATHS).read_text(encoding="utf-8")),
         "troubleshooting.md": errors.page((DOCS / "troubleshooting.md").read_text(encoding="utf-8")),

@@ -130,9 +130,10 @@ def main() -> None:
     parser.add_argument("--peers", required=True, help="the interpreter that has the other libraries")
     parser.add_argument("guides", nargs="*", help="names such as from-gpflow; all by default")
     arguments = parser.parse_args()
+    peers = os.path.abspath(arguments.peers)  # the guides run in other folders; a link to another Python stays one
     for page in sorted((DOCS / "how-to").glob("from-*.md")):
         if not arguments.guides or page.stem in arguments.guides:
-            compared = compare(page, arguments.peers)
+            compared = compare(page, peers)
             stored = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {}
             with atomic_write(STORED) as temporary:
                 temporary.write_text(json.dumps(stored | {page.stem: compared}, indent=1) + "\n", encoding="utf-8")

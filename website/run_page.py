@@ -60,8 +60,9 @@ def run(page: Path, folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     style.use()
     with tempfile.TemporaryDirectory() as work, contextlib.chdir(work):
-        warnings.simplefilter("error", DeprecationWarning)
-        warnings.filterwarnings("default", category=DeprecationWarning, module="jax|equinox|optax|matplotlib")
+        warnings.filterwarnings(
+            "error", category=DeprecationWarning, module="__main__|tightgp"
+        )  # not other libraries' own
         if page.name == "README.md":
             exec(compile(TABLES, "tables", "exec"), {})
         for number, block in enumerate(blocks(text)):

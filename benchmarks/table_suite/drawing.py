@@ -119,7 +119,7 @@ def _figure(tables, path: Path) -> None:
         axes.text(1.02, 1 - 0.09 * number, f"● {label}", transform=axes.transAxes, va="top", color=colour, size=10)
     axes.set(xscale="log", yscale="log", xlabel="CPU seconds to fit, from the launch of the process")
     axes.set_ylabel("CRPS / best CRPS of the table")
-    axes.set_yticks([1, 1.1, 1.25, 1.5, 2], ["1", "1.1", "1.25", "1.5", "2"])
+    axes.set_yticks([1, 1.1, 1.25, 1.5, 2, 3, 4], ["1", "1.1", "1.25", "1.5", "2", "3", "4"])
     axes.set_xticks([1, 3, 10, 30], ["1 s", "3 s", "10 s", "30 s"])
     axes.minorticks_off()
     axes.grid()

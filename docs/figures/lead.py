@@ -45,7 +45,7 @@ def main() -> None:
     fig = style.canvas(style.WIDTH + 1, 3.5)
     sides = (
         ("standard", f"the classic sparse GP, {INDUCING} inducing points", style.BLUE),
-        ("vecchia", f"tightgp, the same {INDUCING} inducing points and 32 neighbours", style.ORANGE),
+        ("vecchia", f"tightgp, {INDUCING} and 32 neighbours for each row", style.ORANGE),
     )
     for number, (bound, title, colour) in enumerate(sides):
         model, post = trained(bound, data)
@@ -59,6 +59,11 @@ def main() -> None:
         ax.plot(grid[:, 0], mean, color=colour, lw=2)
         for bound_of in (exact_mean, exact_mean - 1.96 * np.sqrt(exact_var), exact_mean + 1.96 * np.sqrt(exact_var)):
             ax.plot(grid[:, 0], np.asarray(bound_of), color=style.INK, lw=0.9, ls=(0, (4, 3)))
+        if not number:
+            line = {"arrowstyle": "-", "lw": 0.8, "color": style.INK}
+            place = (7.75, float(np.interp(7.75, grid[:, 0], np.asarray(exact_mean + 1.96 * np.sqrt(exact_var)))))
+            ax.annotate("dashed: the exact GP", place, xytext=(8.05, 2.45), size=9, color=style.INK, arrowprops=line)
+            ax.text(5.1, 1.3, "band: 95 % interval", size=9, color=colour)
         noise = float(np.sqrt(model.noise_variance))
         ax.set_title(title, color=colour)
         words = f"noise {noise:.2f} (true {NOISE_SD:g}), test log density {density:.2f} (exact GP {reference:.2f})"

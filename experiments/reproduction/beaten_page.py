@@ -228,7 +228,8 @@ def _steps(ax, name: str, shown: dict[str, Line], found: Found, whole: Found, na
         cell = cells[label]
         colour = style.ORANGE if cell.mean > limit else style.GREY
         ax.errorbar(cell.mean, place, xerr=errors[label] or None, fmt="o", color=colour, ms=6, lw=1.4)
-        above = {"xytext": (0, 5), "textcoords": "offset points", "ha": "center", "size": 9}
+        box = {"boxstyle": "square,pad=0.05", "fc": "white", "ec": "none", "alpha": 0.9}
+        above = {"xytext": (0, 6), "textcoords": "offset points", "ha": "center", "size": 9, "bbox": box, "zorder": 1}
         ax.annotate(minus(f"{cell.mean:.2f}"), (cell.mean, place), color=colour, **above)
     ax.set_xlim(min(ends) - 0.12 * room, max(ends) + 0.12 * room)
     ax.set_ylim(len(shown) - 0.6, -0.8)

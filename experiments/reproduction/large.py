@@ -168,6 +168,7 @@ def _picture(names: list[str], found, folder: Path) -> Picture:
         ax.grid(axis="x", color="#e5e5e5", lw=0.8)
         ax.set_axisbelow(True)
         figures.tidy(ax, name)
+    figure.supxlabel("test log density (nats a row)", fontsize=11)
     file = figures.save(figure, folder / "large.png")
     return Picture(
         file,

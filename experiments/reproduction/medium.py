@@ -137,7 +137,7 @@ def _picture(inducing: int, m: int, found, folder: Path) -> Picture:
             counts, edges = first["v"]["counts"], np.asarray(first["v"]["edges"])
             hist.bar(edges[:-1], counts, np.diff(edges), align="edge", color=COLOUR["sgpr-new"], alpha=0.85)
         hist.set_xlim(0, 1)
-        hist.set_xlabel("vᵢ")
+        hist.set(xlabel="vᵢ", ylabel="rows" if column == 0 else None)
         figures.tidy(hist, "vᵢ of SGPR-new, one split")
     file = figures.save(figure, folder / f"medium-{inducing}.png")
     return Picture(

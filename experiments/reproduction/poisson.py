@@ -103,6 +103,7 @@ def _figure(by: dict[tuple[str, int], Record], folder: Path) -> str:
         figures.room_for_ends(right, list(mine.values()))
     figures.legend(left, ncols=3, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, 1.02))
     figures.legend(right, fontsize=9, loc="lower right")
+    left.set(xlabel="input", ylabel="count")
     right.set_xlabel("L-BFGS step")
     figures.tidy(left, "predicted counts")
     figures.tidy(right, "ELBO (nats)")

@@ -124,6 +124,7 @@ def _figure(found: dict[str, Record], folder: Path) -> str:
             ax.plot(record["start"], [high + 1.0] * len(record["start"]), "x", color="#888888", ms=6)
             ax.plot(record["Z"], [low - 1.2] * len(record["Z"]), "^", color=COLOUR[method], ms=6)
         ax.set_ylim(low - 1.5, high + 1.4)
+        ax.set(xlabel="input", ylabel="target" if i == 0 else None)
         figures.tidy(ax, minus(f"({'abc'[i]}) {LABELS[method]}: {record['objective']:.2f} nats"))
     ax = figure.add_subplot(grid[1, 0])
     for method, record in found.items():
@@ -138,6 +139,7 @@ def _figure(found: dict[str, Record], folder: Path) -> str:
     low, high = ax.get_ylim()
     ax.set_ylim(low, high + 0.15 * (high - low))
     figures.legend(ax, fontsize=8, loc="upper center", ncols=3)
+    ax.set(xlabel="input", ylabel="target")
     figures.tidy(ax, "(d) superimposed")
     for i, (key, title) in enumerate(
         (("objective", "(e) objective (nats)"), ("noise_variance", "(f) noise variance σ²"))

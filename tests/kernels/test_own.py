@@ -56,3 +56,21 @@ def test_neighbours_are_found_without_lengthscales():
     post = tgp.SGPR(Brownian(), X[:6], 0.1, bound="vecchia").posterior(tgp.Dataset(X, np.sqrt(X[:, 0])))
     mean, _ = post.predict_f(X[:5], neighbours=8)
     np.testing.assert_allclose(mean, np.sqrt(X[:5, 0]), atol=0.2)
+
+
+class ForgetsX2(tgp.kernels.Kernel):
+    """A mistake that multiplies matrices of another shape in silence."""
+
+    def matrix(self, X, X2):
+        return X @ X.T
+
+    def variances(self, X):
+        return X**2
+
+
+def test_a_matrix_or_diagonal_of_another_shape_is_refused():
+    kernel = ForgetsX2()
+    with pytest.raises(ValueError, match=r"ForgetsX2\.matrix\(X, X2\) must have shape \(5, 3\), got \(5, 5\)"):
+        kernel(np.ones((5, 2)), np.ones((3, 2)))
+    with pytest.raises(ValueError, match=r"ForgetsX2\.variances\(X\) must have shape \(5,\), got \(5, 2\)"):
+        kernel.diagonal(np.ones((5, 2)))

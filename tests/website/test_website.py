@@ -2,7 +2,7 @@
 
 import pytest
 
-from website import equations, links, migration, pages
+from website import equations, links, migration, pages, reference
 
 PAGE = """# A page
 
@@ -34,6 +34,20 @@ def test_every_page_with_code_has_a_name_of_its_own():
     found = pages.with_blocks()
     assert len({pages.key_of(page) for page in found}) == len(found) > 15
     assert pages.ROOT / "README.md" in found
+
+
+def test_every_public_name_has_a_place_in_the_reference():
+    found = reference.pages()
+    assert "::: tightgp.export" in found["reference/files.md"]
+    nav = (pages.ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert [name for name in found if f": {name}\n" not in nav] == []
+
+
+def test_every_page_has_a_place_in_the_navigation():
+    nav = (pages.ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    names = [page.relative_to(pages.DOCS) for page in pages.DOCS.rglob("*.md")]
+    shown = [name for name in names if name.parts[0] not in ("reproduction", "reliability", "upstream")]
+    assert [str(name) for name in shown if f"{name}\n" not in nav] == []
 
 
 @pytest.mark.parametrize("guide", sorted((pages.DOCS / "how-to").glob("from-*.md")), ids=lambda path: path.stem)

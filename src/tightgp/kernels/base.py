@@ -62,11 +62,12 @@ class Kernel(eqx.Module):
     def __call__(self, X: Float[AnyArray, "n d"], X2: Float[AnyArray, "k d"] | None = None) -> Float[Array, "n k"]:
         if X2 is not None and X2.ndim == X.ndim == 2 and X2.shape[1] != X.shape[1]:
             raise ValueError(f"X has {X.shape[1]} column(s) but X2 has {X2.shape[1]}; they must have the same columns")
-        return self.matrix(self._active(X), None if X2 is None else self._active(X2))
+        matrix = self.matrix(self._active(X), None if X2 is None else self._active(X2))
+        return self._of_shape("matrix(X, X2)", matrix, np.shape(X)[:1] + np.shape(X if X2 is None else X2)[:1])
 
     def diagonal(self, X: Float[AnyArray, "n d"]) -> Float[Array, " n"]:
         """``k(x, x)`` for each row of X, without computing the matrix."""
-        return self.variances(self._active(X))
+        return self._of_shape("variances(X)", self.variances(self._active(X)), np.shape(X)[:1])
 
     @abc.abstractmethod
     def matrix(self, X: Float[Array, "n a"], X2: Float[Array, "k a"] | None) -> Float[Array, "n k"]:
@@ -90,6 +91,12 @@ class Kernel(eqx.Module):
         if self.active_dims is None:
             return jnp.broadcast_to(values, (num_inputs,))
         return jnp.full(num_inputs, fill, values.dtype).at[jnp.asarray(self.active_dims)].set(values)
+
+    def _of_shape(self, method: str, values, shape: tuple[int, ...]):
+        """What a method returned, if its shape is right; a kernel of the user's own may have forgotten ``X2``."""
+        if jnp.shape(values) != shape:
+            raise ValueError(f"{type(self).__name__}.{method} must have shape {shape}, got {jnp.shape(values)}")
+        return values
 
     def _active(self, X):
         X = jnp.asarray(X)
