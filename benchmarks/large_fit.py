@@ -1,6 +1,7 @@
 """``python -m benchmarks.large_fit``: a large table through `SparseGPRegressor`, by its defaults, in a fresh process.
 
 For accelerators: import, compilation, fit and predictions of all test rows are timed apart. The split is the paper's.
+``--draw`` measures nothing and writes the table of docs/speed.md.
 """
 
 import argparse
@@ -12,7 +13,10 @@ import time
 from pathlib import Path
 
 from benchmarks.running import ROOT, machine
+from tightgp.io.files import atomic_write
 
+PAGE = ROOT / "docs" / "speed.md"
+BEGIN, END = "<!-- large fit -->\n", "<!-- end of large fit -->"
 _RESULTS = Path(__file__).with_name("results") / "large-fit.jsonl"
 
 
@@ -22,8 +26,16 @@ def main() -> None:
     parser.add_argument("--split", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=200.0, help="end a process after this time")
     parser.add_argument("--out", type=Path, default=_RESULTS, help="JSON lines, one for each set")
+    parser.add_argument("--draw", action="store_true", help="only write the table of docs/speed.md")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.draw:
+        text = PAGE.read_text(encoding="utf-8")
+        before, _, rest = text.partition(BEGIN)
+        _, _, after = rest.partition(END)
+        with atomic_write(PAGE) as path:
+            path.write_text(before + BEGIN + table(stored(options.out)) + "\n" + END + after, encoding="utf-8")
+        return
     if options.one:
         print(json.dumps(measured(options.one, options.split)))
         return
@@ -75,6 +87,23 @@ def measured(name: str, split: int) -> dict:
         "log_density": float(np.mean(model.log_density(parts.test.X, y))),
         "in_95": float(np.mean((low <= y) & (y <= high))),
     }
+
+
+def stored(path: Path = _RESULTS) -> list[dict]:
+    """The latest measurement of each set."""
+    return list({one["set"]: one for one in map(json.loads, path.read_text().splitlines())}.values())
+
+
+def table(records: list[dict]) -> str:
+    """The table of docs/speed.md."""
+    heads = ["rows", "inducing points", "import", "fit", "predictions", "all", "test log density", "RMSE", "in 95 %"]
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)]]
+    for one in sorted(records, key=lambda one: -one["rows"]):
+        seconds = [f"{one[part + '_seconds']:.1f} s" for part in ("import", "fit", "predict", "process")]
+        seconds[2] += f" for {one['test_rows']:,}"
+        scores = [f"{one['log_density']:.3f}", f"{one['rmse']:.4f}", f"{100 * one['in_95']:.1f} %"]
+        lines.append([f"{one['set']}, {one['rows']:,}", str(one["inducing"]), *seconds, *scores])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 if __name__ == "__main__":
