@@ -33,6 +33,9 @@ class Cliff(eqx.Module):
 
     x: tgp.parameters.Parameter
 
+    def ungrouped(self):
+        return self
+
     def prepare(self, data):
         return self, on_device(Rows(np.zeros((1, 1)), np.zeros((1, 1)), np.ones(1)))
 

@@ -92,7 +92,7 @@ class Kernel(eqx.Module):
             return jnp.broadcast_to(values, (num_inputs,))
         return jnp.full(num_inputs, fill, values.dtype).at[jnp.asarray(self.active_dims)].set(values)
 
-    def _of_shape(self, method: str, values, shape: tuple[int, ...]):
+    def _of_shape(self, method: str, values, shape: tuple):
         """What a method returned, if its shape is right; a kernel of the user's own may have forgotten ``X2``."""
         if jnp.shape(values) != shape:
             raise ValueError(f"{type(self).__name__}.{method} must have shape {shape}, got {jnp.shape(values)}")
