@@ -16,7 +16,7 @@ from tightgp.estimators import latent_training
 SMALL = {"n_components": 2, "n_inducing": 10}
 
 
-@parametrize_with_checks([tgp.BayesianGPLVM(n_components=1, n_inducing=5, max_iter=15)])
+@parametrize_with_checks([tgp.BayesianGPLVM(n_components=1, n_inducing=5, max_iter=15)], legacy=False)
 def test_sklearn(estimator, check):
     check(estimator)
 

@@ -105,7 +105,7 @@ def test_ctrl_c_leaves_a_model_and_a_checkpoint_from_which_it_goes_on(tmp_path):
     deadline = time.monotonic() + 120
     while not list(folder.glob("checkpoint/*.safetensors")) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.2)
-    time.sleep(1)
+    time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
