@@ -75,13 +75,6 @@ def test_a_file_keeps_the_order(ordinal, table, tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(table.new), ordinal.predict_proba(table.new))
 
 
-def test_a_program_gives_the_same_probabilities(ordinal, table, tmp_path):
-    pytest.importorskip("flatbuffers")
-    tgp.export(ordinal, tmp_path / "levels.bin", platforms=("cpu",))
-    program = tgp.Program.load(tmp_path / "levels.bin")
-    np.testing.assert_allclose(program(table.new)["probability"], ordinal.predict_proba(table.new), rtol=1e-9)
-
-
 def test_two_levels_are_two_classes(classifier, table):
     model = tgp.SparseGPClassifier(**SMALL, likelihood="ordinal", levels=["no", "yes"]).fit(table.X, table.labels)
     np.testing.assert_allclose(model.predict_proba(table.new), classifier.predict_proba(table.new), rtol=1e-9)

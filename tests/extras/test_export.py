@@ -67,6 +67,11 @@ def test_operations_that_onnxruntime_lacks_are_named(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+#: Their alphabetical order is another one.
+LEVELS = ["low", "mid", "high"]
+CLASSES = ("two", "three", "levels")
+
+
 @pytest.fixture(scope="module")
 def estimators():
     gaps = X.copy()
@@ -76,19 +81,22 @@ def estimators():
         "counts": tgp.SparseGPCountRegressor(n_inducing=8, max_iter=5).fit(gaps, np.round(np.exp(Y + 1))),
         "two": tgp.SparseGPClassifier(n_inducing=8, max_iter=5).fit(gaps, np.where(Y > 0, "up", "down")),
         "three": tgp.SparseGPClassifier(n_inducing=8, max_iter=5).fit(gaps, np.digitize(Y, [-0.5, 0.5])),
+        "levels": tgp.SparseGPClassifier(n_inducing=8, max_iter=5, likelihood="ordinal", levels=LEVELS).fit(
+            gaps, np.array(LEVELS)[np.digitize(Y, [-0.5, 0.5])]
+        ),
     }
     return gaps, made
 
 
-@pytest.mark.parametrize("name", ["regression", "counts", "two", "three"])
+@pytest.mark.parametrize("name", ["regression", "counts", *CLASSES])
 def test_programs_of_estimators_give_the_same_numbers(estimators, name, tmp_path):
     rows, made = estimators
     estimator = made[name]
     tgp.export(estimator, tmp_path / "model.program", platforms=("cpu",))
     program = tgp.Program.load(tmp_path / "model.program")
-    wanted = [estimator.predict_proba(rows)] if name in ("two", "three") else estimator.predict(rows, return_std=True)
+    wanted = [estimator.predict_proba(rows)] if name in CLASSES else estimator.predict(rows, return_std=True)
     assert_same(program(rows).values(), wanted, 1e-9)
-    if name in ("two", "three"):
+    if name in CLASSES:
         assert list(program.description.classes) == estimator.classes_.tolist()
 
 

@@ -38,7 +38,7 @@ class Adapted(Structure):
 
     @property
     def collected(self):
-        """Vecchia: predictions by the densities of rows given u and their neighbours, as the adapted mean has them."""
+        """Vecchia with the same neighbours: left-out rows are predicted better by it than by the bound's own q(u)."""
         return replace(self.neighbours, alpha=1.0)
 
     def for_rows(self, count):

@@ -133,15 +133,14 @@ class SparseGPRegressor(NumberPredictions, RegressorMixin, SparseGP):
             X, y, sample_weight, noise_variance = _of_positive_weight(X, y, sample_weight, noise_variance)
         encoding, features, y = self._learn_inputs(X, y, multi_output=True, y_numeric=True)
         y = np.asarray(y, np.float64)
+        rows = distributed.total_count(len(y))
         if self.n_inducing is None:
-            settings = replace(settings, n_inducing=plans.few_points(distributed.total_count(len(y))))
+            settings = replace(settings, n_inducing=plans.few_points(rows))
         distributed.check_same("the number of columns of y", str(y.shape[1:]).encode())
         known = self._checked_noise(noise_variance, y)
         noise = self._possible_noise(wanted, y, known)
         check_targets(distributed.gather(y))
-        plan = plans.for_regression(
-            settings, distributed.total_count(len(y)), exact=known is None and self._leaves_it_open()
-        )
+        plan = plans.for_regression(settings, rows, exact=known is None and self._leaves_it_open())
         with one_blas_thread():
             self.target_transform_ = self._transform(features, y, noise, known, settings)
         z = self.target_transform_.forward(y)
